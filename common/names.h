@@ -11,6 +11,7 @@
 #define COW_NAMES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "error.h"
@@ -42,5 +43,10 @@ int cow_spec_parse (const char *text, unsigned flags, struct cow_spec *spec,
 
 /* "VOLUME" or "VOLUME@SNAP" into buf (at least 2*COW_NAME_MAX+2). */
 const char *cow_spec_object (const struct cow_spec *spec, char *buf);
+
+/* Text from outside in double quotes for a message: printable ASCII only, a
+ * "..." where it does not fit.  len is at least 16.  Returns buf.
+ */
+const char *cow_text_quote (const char *text, char *buf, size_t len);
 
 #endif /* COW_NAMES_H */

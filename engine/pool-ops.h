@@ -31,6 +31,8 @@ struct cow_pool_ops {
   int (*diff) (struct cow_object *a, struct cow_object *b, uint64_t len,
                uint64_t off, size_t max,
                int (*fn) (void *, const struct cow_extent *), void *);
+  /* Wait until the pool can take another change; no lock held. */
+  void (*admit) (struct cow_pool *);
   /* Make space: 0 when it is worth to try an allocation again. */
   int (*reclaim) (struct cow_pool *);
   int (*flush) (struct cow_pool *);

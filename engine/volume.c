@@ -222,6 +222,7 @@ change (struct cow_volume *v, struct data_op *op)
   if (op->len == 0)
     return 0;
   for (tries = 0; tries <= SPACE_RETRIES; tries++) {
+    v->object->pool->ops->admit (v->object->pool);
     r = enter (v, &range, op->len, op->offset, true);
     if (r < 0)
       return r;

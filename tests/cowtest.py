@@ -180,7 +180,7 @@ class Fault(Exception):
 
 def cowshed(*args, ok=True):
     """Run the command on the test's pool with --json; its parsed output,
-    or where it fails (status 1) and ok is false, the message.
+    or where it is refused (status 1 or 2) and ok is false, the message.
     """
     p = subprocess.run(["cowshed", "-p", DIR, *args, "--json"],
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -189,18 +189,26 @@ def cowshed(*args, ok=True):
         return json.loads(text) if text.strip() else {}
     message = p.stderr.decode(errors="replace") + p.stdout.decode(
         errors="replace")
-    if p.returncode != 1 or ok:
+    if p.returncode not in (1, 2) or ok:
         raise Fault("cowshed %s: status %d: %s"
                     % (" ".join(args), p.returncode, message))
     return message
 
 
 def refused(*args):
-    """The command must fail with status 1; its message."""
+    """The command must be refused; its message."""
     r = cowshed(*args, ok=False)
     if not isinstance(r, str):
         raise AssertionError("not refused: cowshed " + " ".join(args))
     return r
+
+
+def rm(*args):
+    """Delete something that was just closed: the server learns of that a
+    little later than the client.
+    """
+    wait_for(lambda: isinstance(cowshed("rm", *args, ok=False), dict),
+             what="rm " + " ".join(args))
 
 
 def find(x, key):

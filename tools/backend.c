@@ -8,8 +8,8 @@
  *
  *   1. --control PATH, where somebody listens there;
  *   2. without --control, DIR/control.sock of each pool in turn;
- *   3. the pools themselves.  One that another process holds is an error
- *      which says where a server was looked for.
+ *   3. the pools themselves.  One that another process goes on holding is
+ *      an error which says where a server was looked for.
  */
 #include <config.h>
 
@@ -17,10 +17,14 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api.h"
 #include "cleanup.h"
 #include "cowshed.h"
+
+#define BUSY_TRIES 40
+#define BUSY_US 50000
 
 struct backend {
   struct client *client;
@@ -58,47 +62,84 @@ volume_path (const char *name, const char *suffix)
   return text_format ("/v1/volumes/%s%s", encoded, suffix);
 }
 
+/* One that cannot be reached leaves in *why what the last attempt gave. */
 static void
-find_server (struct session *s)
+find_server (struct session *s, int *why)
 {
+  struct backend *b = s->backend;
+
   if (s->control) {
-    s->backend->client = client_open (s->control);
+    b->client = client_open (s->control);
+    *why = errno;
     return;
   }
-  for (size_t i = 0; i < s->nr_pools && !s->backend->client; i++) {
+  for (size_t i = 0; i < s->nr_pools && !b->client; i++) {
     CLEANUP_FREE char *path = control_path (s->pools[i]);
 
-    s->backend->client = client_open (path);
+    b->client = client_open (path);
+    *why = errno;
   }
 }
 
-static int
-fail_open (const struct session *s, const char *spec,
-           const struct cow_error *err)
+static void
+close_pools (struct backend *b)
 {
-  CLEANUP_FREE char *path = s->control ? text_format ("%s", s->control)
-    : control_path (spec);
-
-  if (strcmp (err->code, "pool-busy") != 0)
-    return fail (s, "%s", err->message);
-  return fail (s, "%s, and no server answers at %s "
-               "(give a server's socket with --control)", err->message, path);
+  while (b->nr_pools)
+    cow_pool_close (b->pools[--b->nr_pools]);
 }
 
+/* All of them or none. */
 static int
-open_pools (struct session *s)
+open_pools (struct session *s, struct cow_error *err)
 {
   static const struct cow_pool_options options;
   struct backend *b = s->backend;
-  struct cow_error err = { 0 };
-  int r;
 
-  b->pools = memory_alloc (s->nr_pools * sizeof *b->pools);
   for (size_t i = 0; i < s->nr_pools; i++) {
-    if (cow_pool_open (s->pools[i], &options, &b->pools[i], &err) < 0)
-      return fail_open (s, s->pools[i], &err);
+    int r = cow_pool_open (s->pools[i], &options, &b->pools[i], err);
+
+    if (r < 0) {
+      close_pools (b);
+      return r;
+    }
     b->nr_pools++;
   }
+  return 0;
+}
+
+static int
+fail_busy (const struct session *s, const struct cow_error *err, int why)
+{
+  CLEANUP_FREE char *path = s->control ? text_format ("%s", s->control)
+    : control_path (s->pools[s->nr_pools - 1]);
+
+  return fail (s, "%s, and no server answers at %s: %s (give the socket of "
+               "its server with --control)", err->message, path,
+               strerror (why));
+}
+
+/* A pool in use may be about to be served, or another command is just at
+ * work on it: look again for a while.
+ */
+static int
+open_server_or_pools (struct session *s)
+{
+  struct backend *b = s->backend;
+  struct cow_error err = { 0 };
+  int why = 0, r = -EBUSY;
+
+  for (int tries = 0; r == -EBUSY && tries < BUSY_TRIES; tries++) {
+    if (tries)
+      usleep (BUSY_US);
+    find_server (s, &why);
+    if (b->client)
+      return STATUS_OK;
+    r = open_pools (s, &err);
+    if (r < 0 && strcmp (err.code, "pool-busy") != 0)
+      return fail (s, "%s", err.message);
+  }
+  if (r < 0)
+    return fail_busy (s, &err, why);
   r = cow_api_new (b->pools, b->nr_pools, &b->api);
   return r < 0 ? fail (s, "%s", strerror (-r)) : STATUS_OK;
 }
@@ -106,20 +147,20 @@ open_pools (struct session *s)
 static int
 backend_open (struct session *s)
 {
-  int saved_errno;
+  int why = 0;
 
   s->backend = memory_alloc (sizeof *s->backend);
-  errno = 0;
-  find_server (s);
-  saved_errno = errno;
-  if (s->backend->client)
-    return STATUS_OK;
+  s->backend->pools = memory_alloc (s->nr_pools *
+                                    sizeof *s->backend->pools);
   if (s->nr_pools)
-    return open_pools (s);
-  if (s->control)
+    return open_server_or_pools (s);
+  if (s->control == NULL)
+    return fail_usage (s, "no pool given (use -p DIR or set COWSHED_POOL)");
+  find_server (s, &why);
+  if (s->backend->client == NULL)
     return fail (s, "no server answers at %s: %s", s->control,
-                 strerror (saved_errno));
-  return fail_usage (s, "no pool given (use -p DIR or set COWSHED_POOL)");
+                 strerror (why));
+  return STATUS_OK;
 }
 
 int

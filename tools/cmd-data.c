@@ -11,7 +11,8 @@
 
 /* ---- zero, trim ---- */
 
-#define PIECE_BYTES (UINT64_C (64) << 30)
+#define PIECES 50
+#define MIN_PIECE (UINT64_C (1) << 30)
 
 /* One of the two, and how far it has come. */
 struct wipe {
@@ -19,6 +20,7 @@ struct wipe {
   char object[3 * COW_NAME_MAX]; /* [POOL/]VOLUME */
   uint64_t offset, length;
   uint64_t counted;
+  uint64_t job;                 /* not waited for; 0: none */
 };
 
 static int
@@ -59,30 +61,36 @@ wipe_range (struct session *s, struct wipe *w)
   return STATUS_OK;
 }
 
-static int
-wipe_piece (struct session *s, struct wipe *w, uint64_t done, uint64_t len)
+static json_t *
+wipe_body (const struct session *s, const struct wipe *w, uint64_t done,
+           uint64_t len)
 {
-  json_t *body = json_object (), *reply, *job;
-  uint64_t id = 0;
-  int status;
+  json_t *body = json_object ();
 
   json_object_set_new (body, "destination", json_sprintf
                        ("%s:%" PRIu64 "+%" PRIu64, w->object,
                         w->offset + done, len));
   if (session_option (s, "thick"))
     json_object_set_new (body, "thick", json_true ());
-  status = backend_call (s, "POST", w->path, NULL, body, &reply);
+  return body;
+}
+
+static int
+wipe_piece (struct session *s, struct wipe *w, uint64_t done, uint64_t len)
+{
+  json_t *reply;
+  int status = backend_call (s, "POST", w->path, NULL,
+                             wipe_body (s, w, done, len), &reply);
+
   if (status != STATUS_OK)
     return status;
   w->counted += json_u64 (reply, w->done_key);
-  job = json_object_get (reply, "job");
-  if (json_is_integer (job))
-    id = json_u64 (reply, "job");
+  w->job = json_u64 (reply, "job");
   json_decref (reply);
-  if (id && session_option (s, "no-wait"))
-    printf ("job %" PRIu64 "\n", id);
-  else if (id)
-    status = job_follow (s, id, s->cmd->name);
+  if (w->job == 0 || session_option (s, "no-wait"))
+    return STATUS_OK;
+  status = job_follow (s, w->job, s->cmd->name, NULL);
+  w->job = 0;
   return status;
 }
 
@@ -91,29 +99,44 @@ wipe_report (const struct session *s, const struct wipe *w)
 {
   json_t *reply;
 
-  if (!s->json)
+  if (!s->json) {
+    if (w->job)
+      printf ("job %" PRIu64 "\n", w->job);
     return;
+  }
   reply = json_pack ("{s:I}", w->done_key, (json_int_t) w->counted);
+  if (w->job)
+    json_object_set_new (reply, "job", json_integer ((json_int_t) w->job));
   print_json (reply);
   json_decref (reply);
 }
 
-/* In pieces, so that a bar has something to show.  --no-wait asks for one
- * request, and so for at most one job.
+/* One request, but where somebody looks at a bar: then about PIECES of them,
+ * of at least MIN_PIECE bytes.
  */
+static uint64_t
+wipe_step (const struct session *s, const struct wipe *w, bool bar)
+{
+  uint64_t step = w->length / PIECES / MIN_PIECE * MIN_PIECE;
+
+  if (!bar || session_option (s, "no-wait"))
+    return UINT64_MAX;
+  return step < MIN_PIECE ? MIN_PIECE : step;
+}
+
 static int
 wipe (struct session *s, struct wipe *w)
 {
-  uint64_t piece = session_option (s, "no-wait") ? UINT64_MAX : PIECE_BYTES;
-  uint64_t done = 0;
+  uint64_t step, done = 0;
   struct progress p;
   int status = wipe_range (s, w);
 
   if (status != STATUS_OK)
     return status;
   progress_begin (&p, s->cmd->name, true);
+  step = wipe_step (s, w, p.on);
   do {
-    uint64_t len = w->length - done < piece ? w->length - done : piece;
+    uint64_t len = w->length - done < step ? w->length - done : step;
 
     status = wipe_piece (s, w, done, len);
     done += len;
@@ -190,16 +213,19 @@ print_page (struct session *s, json_t *rows, json_t **held)
   }
 }
 
-/* All pages of a list; the query's "offset" moves on. */
+/* All pages of a list; the query's "offset" moves on.  Takes query over. */
 static int
 print_pages (struct session *s, const char *path, const char *list,
              json_t *query)
 {
   json_t *reply, *held = NULL;
-  bool more = true, begun = false;
+  bool begun = false;
+  uint64_t offset = 0, next = 0;
   int status = STATUS_OK;
 
-  while (more) {
+  do {
+    offset = next;
+    json_object_set_new (query, "offset", json_sprintf ("%" PRIu64, offset));
     status = backend_call (s, "GET", path, json_incref (query), NULL, &reply);
     if (status != STATUS_OK)
       break;
@@ -207,11 +233,9 @@ print_pages (struct session *s, const char *path, const char *list,
       print_rows_begin (s, list);
     begun = true;
     print_page (s, json_object_get (reply, list), &held);
-    more = json_object_get (reply, "next") != NULL;
-    json_object_set_new (query, "offset", json_sprintf
-                         ("%" PRIu64, json_u64 (reply, "next")));
+    next = json_u64 (reply, "next");
     json_decref (reply);
-  }
+  } while (next > offset);
   if (held)
     print_rows_item (s, held);
   if (begun)
@@ -229,7 +253,7 @@ cmd_map (struct session *s)
 
   if (status != STATUS_OK)
     return status;
-  return print_pages (s, path, "map", json_pack ("{s:s}", "offset", "0"));
+  return print_pages (s, path, "map", json_object ());
 }
 
 /* The two arguments of diff: both name one volume. */
@@ -266,7 +290,7 @@ cmd_diff (struct session *s)
     return status;
   name = text_format ("%s%s%s", a.pool, a.pool[0] ? "/" : "", a.volume);
   path = volume_path (name, "/diff");
-  query = json_pack ("{s:s, s:s}", "from", a.snap, "offset", "0");
+  query = json_pack ("{s:s}", "from", a.snap);
   if (b.snap[0])
     json_object_set_new (query, "to", json_string (b.snap));
   return print_pages (s, path, "diff", query);

@@ -63,7 +63,8 @@ job_outcome (struct session *s, uint64_t id, json_t *job)
 }
 
 int
-job_follow (struct session *s, uint64_t id, const char *label)
+job_follow (struct session *s, uint64_t id, const char *label,
+            json_t **ended)
 {
   CLEANUP_FREE char *path = text_format ("/v1/jobs/%" PRIu64, id);
   struct progress p;
@@ -80,10 +81,22 @@ job_follow (struct session *s, uint64_t id, const char *label)
       progress_update (&p, json_u64 (job, "done"), json_u64 (job, "total"));
   } while (status == STATUS_OK && strcmp (job_state (job), "running") == 0);
   progress_end (&p);
-  if (status == STATUS_OK && s->json)
-    print_json (job);
   if (status == STATUS_OK)
     status = job_outcome (s, id, job);
+  if (ended)
+    *ended = json_incref (job);
+  json_decref (job);
+  return status;
+}
+
+static int
+job_wait (struct session *s, uint64_t id)
+{
+  json_t *job;
+  int status = job_follow (s, id, "job", &job);
+
+  if (job && s->json)
+    print_json (job);
   json_decref (job);
   return status;
 }
@@ -100,7 +113,7 @@ cmd_job (struct session *s)
   if (s->args[1][0] < '0' || s->args[1][0] > '9' || *end || errno)
     return fail_usage (s, "not the id of a job: %s", s->args[1]);
   if (strcmp (s->args[0], "wait") == 0)
-    return job_follow (s, id, "job");
+    return job_wait (s, id);
   if (strcmp (s->args[0], "cancel") != 0)
     return fail_usage (s, "expected wait or cancel: %s", s->args[0]);
   path = text_format ("/v1/jobs/%" PRIu64, id);

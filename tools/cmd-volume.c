@@ -77,31 +77,21 @@ qualify_names (json_t *volumes)
                           (json_object_get (row, "name"))));
 }
 
-/* Keep the rows of one pool only. */
-static void
-select_pool (json_t *volumes, const char *pool)
-{
-  for (size_t i = json_array_size (volumes); i-- > 0; ) {
-    json_t *name = json_object_get (json_array_get (volumes, i), "pool");
-
-    if (!json_is_string (name) || strcmp (json_string_value (name), pool))
-      json_array_remove (volumes, i);
-  }
-}
-
 int
 cmd_ls (struct session *s)
 {
   bool details = session_option (s, "long") != NULL;
-  json_t *query = details ? json_pack ("{s:s}", "details", "1") : NULL;
-  json_t *reply, *volumes;
-  int status = backend_call (s, "GET", "/v1/volumes", query, NULL, &reply);
+  json_t *query = json_object (), *reply, *volumes;
+  int status;
 
+  if (details)
+    json_object_set_new (query, "details", json_string ("1"));
+  if (s->nr_args)
+    json_object_set_new (query, "pool", json_string (s->args[0]));
+  status = backend_call (s, "GET", "/v1/volumes", query, NULL, &reply);
   if (status != STATUS_OK)
     return status;
   volumes = json_object_get (reply, "volumes");
-  if (s->nr_args)
-    select_pool (volumes, s->args[0]);
   if (s->json)
     print_json (reply);
   else {

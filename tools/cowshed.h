@@ -193,7 +193,10 @@ int cmd_job (struct session *s);
 int cmd_serve (struct session *s);
 int cmd_completion (struct session *s);
 
-/* Wait for a job, with a bar; prints it under --json. */
-int job_follow (struct session *s, uint64_t id, const char *label);
+/* Wait for a job, with a bar.  It as it ended goes to *ended, if that is not
+ * NULL; NULL where there was no answer.
+ */
+int job_follow (struct session *s, uint64_t id, const char *label,
+                json_t **ended);
 
 #endif /* COWSHED_H */

@@ -84,7 +84,7 @@ static const char completion_body[] =
   "_cowshed ()\n"
   "{\n"
   "  local line=${COMP_LINE:0:COMP_POINT} cur= command= operand=none\n"
-  "  local options= i prefix\n"
+  "  local options= choices= i prefix\n"
   "  local -a words pool=()\n"
   "  read -ra words <<<\"$line\"\n"
   "  case $line in\n"
@@ -92,6 +92,7 @@ static const char completion_body[] =
   "  *) cur=${words[-1]}; unset 'words[-1]' ;;\n"
   "  esac\n"
   "  COMPREPLY=()\n"
+  "  [ ${#words[@]} -gt 0 ] || return\n"
   "  for ((i = 1; i < ${#words[@]}; i++)); do\n"
   "    case ${words[i]} in\n"
   "    -p|--pool|--control) pool+=(\"${words[i]}\" \"${words[++i]}\") ;;\n"
@@ -104,14 +105,14 @@ static const char completion_body[] =
   "  -p|--pool|--control|--device) compopt -o default; return ;;\n"
   "  esac\n"
   "  _cowshed_words\n"
-  "  case $operand$cur in\n"
-  "  *-*) ;;\n"
-  "  dir*) compopt -o default -o dirnames; return ;;\n"
-  "  name*) options+=\" $(cowshed \"${pool[@]}\" completion names "
-  "2>/dev/null)\" ;;\n"
+  "  case $operand:$cur in\n"
+  "  *:-*) choices=$options ;;\n"
+  "  dir:*) compopt -o default -o dirnames; return ;;\n"
+  "  name:*) choices=$(cowshed \"${pool[@]}\" completion names "
+  "2>/dev/null) ;;\n"
   "  esac\n"
   "  prefix=${cur%\"${cur##*[@:=]}\"}\n"
-  "  COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
+  "  COMPREPLY=($(compgen -W \"$choices\" -- \"$cur\"))\n"
   "  COMPREPLY=(\"${COMPREPLY[@]#\"$prefix\"}\")\n"
   "}\n"
   "complete -F _cowshed cowshed\n";
@@ -123,7 +124,7 @@ completion_bash (void)
           "\"cowshed completion bash\"\n"
           "_cowshed_words ()\n{\n  options=\"");
   print_option_words (global_options);
-  printf ("\"\n  case $command in\n  '') options+=\"");
+  printf ("\"\n  case $command in\n  '') choices=\"");
   for (const struct command *c = cow_commands; c->name; c++)
     if (!c->hidden)
       printf (" %s", c->name);
@@ -131,7 +132,7 @@ completion_bash (void)
   for (const struct command *c = cow_commands; c->name; c++)
     if (!c->hidden)
       print_command_case (c);
-  printf ("  esac\n  [ \"$command\" != job ] || options+=\" wait cancel\"\n"
+  printf ("  esac\n  [ \"$command\" != job ] || choices=\"wait cancel\"\n"
           "}\n\n%s", completion_body);
 }
 

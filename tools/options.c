@@ -45,8 +45,9 @@ fail_usage (const struct session *s, const char *fmt, ...)
   complain (s, fmt, ap);
   va_end (ap);
   if (s->cmd)
-    fprintf (stderr, "Usage: cowshed %s %s (see cowshed %s --help)\n",
-             s->cmd->name, s->cmd->args, s->cmd->name);
+    fprintf (stderr, "Usage: cowshed %s%s%s (see cowshed %s --help)\n",
+             s->cmd->name, *s->cmd->args ? " " : "", s->cmd->args,
+             s->cmd->name);
   else
     fprintf (stderr, "See cowshed --help.\n");
   return STATUS_USAGE;

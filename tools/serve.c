@@ -217,14 +217,29 @@ end (struct supervisor *v, int status)
 }
 
 static void
+print_uris (const struct session *s, const struct words *uris)
+{
+  json_t *list = json_array (), *reply;
+
+  for (size_t i = 0; i < uris->nr; i++) {
+    json_array_append_new (list, json_string (uris->item[i]));
+    if (!s->json)
+      puts (uris->item[i]);
+  }
+  reply = json_pack ("{s:o}", "uris", list);
+  if (s->json)
+    print_json (reply);
+  json_decref (reply);
+  fflush (stdout);
+}
+
+static void
 announce (struct supervisor *v)
 {
   if (v->was_up)
     return;
   v->was_up = true;
-  for (size_t i = 0; i < v->sockets->uris.nr; i++)
-    printf ("%s\n", v->sockets->uris.item[i]);
-  fflush (stdout);
+  print_uris (v->s, &v->sockets->uris);
   notify_systemd ("READY=1\n");
 }
 

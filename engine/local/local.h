@@ -27,9 +27,10 @@
  * miss and returns -EAGAIN; the caller drops the lock, loads it
  * (cow_cache_load) and starts the step again.
  *
- * Lock order: structure lock of volumes (by id) -> in-flight ranges ->
- * table_lock (names) -> map_lock -> commit's, epoch's and store's own
- * mutexes, each a leaf.
+ * Lock order: control_lock -> structure lock of volumes (by id) -> in-flight
+ * ranges -> table_lock (names, handles) -> map_lock -> the mutexes of
+ * committer, reaper, epoch and store, each a leaf.  Nobody waits for
+ * durability with any of them held.
  */
 #ifndef COW_LOCAL_H
 #define COW_LOCAL_H
@@ -176,7 +177,8 @@ struct reaper {
   pthread_mutex_t lock;
   pthread_cond_t changed;       /* work came, or work was done */
   bool stop, kick;
-  uint64_t rounds;              /* completed passes over the work */
+  uint64_t rounds_started, rounds;      /* passes over all work; completed */
+  uint64_t released;            /* chunks given back so far */
   pthread_t thread;
   bool thread_started;
   struct freed_batch *batches;  /* oldest first; under lock */
@@ -195,6 +197,7 @@ struct pending {
   uint64_t index;               /* chunk number in the volume */
   chunk_t chunk;
   unsigned users;               /* 0: free slot */
+  bool installed;               /* a map refers, or referred, to it */
 };
 
 struct local_volume {
@@ -204,13 +207,15 @@ struct local_volume {
   struct local_volume **snapshot; /* volume: oldest first; table_lock */
   unsigned nr_snapshots;
   struct store_volume row;      /* name: table_lock; root, level: map_lock */
-  bool row_dirty, row_frozen;   /* map_lock */
+  bool row_dirty, row_frozen;   /* in dirty_next, frozen_next; map_lock */
   struct store_volume frozen_row;
-  struct local_volume *dirty_next;
+  struct local_volume *dirty_next;   /* list of changed records */
+  struct local_volume *frozen_next;  /* the committer's list */
   /* Where chunks of a leaf that is being filled go: map_lock. */
   struct { uint64_t leaf; uint64_t base; } hint[NR_HINTS];
   struct pending pending[NR_PENDING];
-  bool damaged;
+  bool gone;                    /* removed by name; table_lock */
+  bool released;                /* and its root dropped; map_lock */
 };
 
 struct job {
@@ -241,6 +246,7 @@ struct local_pool {
   struct local_volume *dirty_volumes;   /* map_lock */
   uint64_t commits;             /* finished, for cow_cache_load; map_lock */
 
+  pthread_mutex_t control_lock; /* one control operation at a time */
   pthread_mutex_t table_lock;
   struct local_volume **by_name;
   size_t nr_name_buckets;

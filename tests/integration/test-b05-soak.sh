@@ -56,10 +56,9 @@ for i in range(rounds):
             for s in [s for s in model if s.startswith(n + "@")]:
                 drop(s)
                 del model[s]
-            wait_for(lambda: isinstance(cowshed("rm", n, "--snapshots", ok=False), dict),
-                     what="rm " + n)
+            rm(n, "--snapshots")
         else:
-            cowshed("rm", n)
+            rm(n)
         del model[n]
     else:
         data = model[v]

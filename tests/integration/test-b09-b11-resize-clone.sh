@@ -42,12 +42,12 @@ cowshed("snap", "nothing@s")
 cowshed("clone", "nothing@s", "n2")
 cowshed("clone", "v@s", "d")
 cowshed("resize", "d", "0", "--shrink")
-cowshed("rm", "nothing", "--snapshots")
-cowshed("rm", "v", "--snapshots")
-cowshed("rm", "n2")
-cowshed("rm", "c")
+rm("nothing", "--snapshots")
+rm("v", "--snapshots")
+rm("n2")
+rm("c")
 wait_for(lambda: used() == 0, what="all space is free")
-cowshed("rm", "d")
+rm("d")
 EOF
 stop_server
 check_clean

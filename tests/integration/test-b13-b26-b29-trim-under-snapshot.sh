@@ -37,7 +37,7 @@ e.write(pattern(5000, "e"), 200000)
 e.h.flush()
 e.check_all()
 close(e.h, b.h)
-cowshed("rm", "base", "--snapshots")
+rm("base", "--snapshots")
 Model("c0@1", data=fill).check_all("after deleting the base")
 Model("c1@1", data=fill).check_all("after deleting the base")
 with open(os.environ["tmp"] + "/e", "wb") as f:

@@ -19,7 +19,7 @@ expect(used(), N, "one copy")
 cowshed("snap", "v@s")
 fill(2)
 expect(used(), 2 * N, "two copies")
-cowshed("rm", "v@s")
+rm("v@s")
 wait_for(lambda: used() == N, what="back to one copy")
 def du():
     return int(subprocess.check_output(["du", "-sk", DIR]).split()[0])

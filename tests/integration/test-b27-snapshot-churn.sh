@@ -34,7 +34,7 @@ for i in range(scaled(150)):
     cowshed("snap", s)
     last.append(s)
     if len(last) > 3:
-        cowshed("rm", last.pop(random.randrange(4)))
+        rm(last.pop(random.randrange(4)))
     if failed:
         break
 stop = True

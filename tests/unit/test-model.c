@@ -669,6 +669,8 @@ op_create (void)
     flags |= COW_THICK;
   r = cow_volume_create (pool, name, size, flags, &err);
   trace ("create %s %" PRIu64 " flags %u = %d", name, size, flags, r);
+  if (r == -ENOTSUP && flags & COW_THICK) /* not every kind of pool can */
+    return;
   if (done (r, &err, "create", name))
     add_object (name, size, NULL)->reserved = flags & COW_THICK;
 }

@@ -1,0 +1,1089 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cache.h"
+#include "changes.h"
+#include "cleanup.h"
+#include "commit.h"
+#include "counts.h"
+#include "io.h"
+#include "log.h"
+#include "names.h"
+#include "reap.h"
+#include "tree.h"
+#include "volumes.h"
+#include "walk.h"
+
+#define MAX_SIZE ((uint64_t) INT64_MAX)
+#define FULL_NAME (2 * COW_NAME_MAX + 2)
+
+/* ---- The table (table_lock) ---- */
+
+static size_t
+name_bucket (const struct local_pool *p, uint64_t parent, const char *name)
+{
+  uint64_t h = parent * UINT64_C (0x9e3779b97f4a7c15) + 5381;
+
+  for (; *name; name++)
+    h = h * 33 + (unsigned char) *name;
+  return (h ^ (h >> 32)) & (p->nr_name_buckets - 1);
+}
+
+static struct local_volume *
+find_locked (struct local_pool *p, uint64_t parent, const char *name)
+{
+  struct local_volume *v = p->by_name[name_bucket (p, parent, name)];
+
+  while (v && (v->row.parent != parent || strcmp (v->row.name, name) != 0))
+    v = v->hash_next;
+  return v;
+}
+
+static void
+hash_locked (struct local_pool *p, struct local_volume *v)
+{
+  size_t b = name_bucket (p, v->row.parent, v->row.name);
+
+  v->hash_next = p->by_name[b];
+  p->by_name[b] = v;
+}
+
+static void
+unhash_locked (struct local_pool *p, struct local_volume *v)
+{
+  struct local_volume **link =
+    &p->by_name[name_bucket (p, v->row.parent, v->row.name)];
+
+  while (*link != v)
+    link = &(*link)->hash_next;
+  *link = v->hash_next;
+}
+
+static struct local_volume *
+new_volume (struct local_pool *p, const struct store_volume *row)
+{
+  struct local_volume *v = calloc (1, sizeof *v);
+
+  if (v == NULL)
+    return NULL;
+  v->row = *row;
+  v->obj.pool = &p->pool;
+  v->obj.size = row->size;
+  v->obj.readonly = row->parent != 0;
+  cow_rwlock_init (&v->obj.structure);
+  cow_ranges_init (&v->obj.ranges);
+  return v;
+}
+
+static void
+destroy_volume (struct local_volume *v)
+{
+  pthread_rwlock_destroy (&v->obj.structure);
+  cow_ranges_destroy (&v->obj.ranges);
+  free (v->snapshot);
+  free (v);
+}
+
+static int
+add_all_locked (struct local_pool *p, struct local_volume *v)
+{
+  if (p->nr_all == p->room_all) {
+    size_t room = p->room_all ? p->room_all * 2 : 64;
+    struct local_volume **bigger =
+      realloc (p->all, room * sizeof *bigger);
+
+    if (bigger == NULL)
+      return -ENOMEM;
+    p->all = bigger;
+    p->room_all = room;
+  }
+  p->all[p->nr_all++] = v;
+  return 0;
+}
+
+static int
+attach_snapshot_locked (struct local_volume *parent, struct local_volume *s)
+{
+  struct local_volume **bigger =
+    realloc (parent->snapshot, (parent->nr_snapshots + 1) * sizeof *bigger);
+
+  if (bigger == NULL)
+    return -ENOMEM;
+  parent->snapshot = bigger;
+  parent->snapshot[parent->nr_snapshots++] = s;
+  s->parent = parent;
+  return 0;
+}
+
+static void
+detach_snapshot_locked (struct local_volume *s)
+{
+  struct local_volume *v = s->parent;
+  unsigned i;
+
+  for (i = 0; i < v->nr_snapshots && v->snapshot[i] != s; i++)
+    ;
+  if (i < v->nr_snapshots)
+    memmove (&v->snapshot[i], &v->snapshot[i + 1],
+             (--v->nr_snapshots - i) * sizeof v->snapshot[0]);
+  s->parent = NULL;
+}
+
+static const char *
+full_name (const struct local_volume *v, char *buf)
+{
+  if (v->parent)
+    snprintf (buf, FULL_NAME, "%s@%s", v->parent->row.name, v->row.name);
+  else
+    snprintf (buf, FULL_NAME, "%s", v->row.name);
+  return buf;
+}
+
+/* Objects that are gone by name are freed once nobody holds them.
+ * control_lock held.
+ */
+static void
+sweep_gone (struct local_pool *p)
+{
+  size_t i, kept = 0;
+
+  pthread_mutex_lock (&p->table_lock);
+  pthread_rwlock_rdlock (&p->map_lock);
+  for (i = 0; i < p->nr_all; i++) {
+    struct local_volume *v = p->all[i];
+
+    if (v->gone && v->released && v->obj.nr_open == 0 && !v->row_dirty &&
+        !v->row_frozen)
+      destroy_volume (v);
+    else
+      p->all[kept++] = v;
+  }
+  p->nr_all = kept;
+  pthread_rwlock_unlock (&p->map_lock);
+  pthread_mutex_unlock (&p->table_lock);
+}
+
+/* ---- Loading ---- */
+
+struct loading {
+  struct local_pool *p;
+  struct cow_error *err;
+};
+
+static int
+load_volume (void *opaque, const struct store_volume *row)
+{
+  struct loading *l = opaque;
+  struct local_pool *p = l->p;
+  struct local_volume *v = new_volume (p, row), *parent = NULL;
+  size_t i;
+
+  if (v == NULL || add_all_locked (p, v) < 0)
+    return cow_error_set (l->err, ENOMEM, "no-memory", "out of memory");
+  if (row->flags & VOL_DELETED) {
+    v->gone = true;
+    return 0;
+  }
+  if (row->parent != 0) {
+    for (i = 0; i < p->nr_all && parent == NULL; i++)
+      if (p->all[i]->row.id == row->parent)
+        parent = p->all[i];
+    if (parent == NULL || parent->row.parent != 0)
+      return cow_error_set (l->err, EIO, "damaged",
+                            "meta.db is damaged: snapshot '%s' belongs to "
+                            "no volume (id %llu)", row->name,
+                            (unsigned long long) row->parent);
+    if (attach_snapshot_locked (parent, v) < 0)
+      return -ENOMEM;
+  }
+  if (p->nr_all > p->nr_name_buckets)
+    return cow_error_set (l->err, ENOMEM, "no-memory", "out of memory");
+  hash_locked (p, v);
+  return 0;
+}
+
+static int release_root (struct local_pool *p, struct local_volume *v);
+
+/* For volumes that were deleted while open. */
+static int
+finish_deletions (struct local_pool *p)
+{
+  size_t i;
+  int r = 0;
+
+  for (i = 0; r == 0 && i < p->nr_all; i++)
+    if (p->all[i]->gone && !p->all[i]->released)
+      r = release_root (p, p->all[i]);
+  return r;
+}
+
+int
+cow_volumes_load (struct local_pool *p, struct cow_error *err)
+{
+  struct loading l = { p, err };
+  int r;
+
+  p->nr_name_buckets = 1 << 16;
+  p->by_name = calloc (p->nr_name_buckets, sizeof *p->by_name);
+  if (p->by_name == NULL)
+    return -ENOMEM;
+  r = cow_store_each_volume (p->store, load_volume, &l, err);
+  return r < 0 ? r : finish_deletions (p);
+}
+
+void
+cow_volumes_free (struct local_pool *p)
+{
+  size_t i;
+
+  for (i = 0; i < p->nr_all; i++)
+    destroy_volume (p->all[i]);
+  free (p->all);
+  free (p->by_name);
+}
+
+/* ---- Finding ---- */
+
+/* Parse an object's name, without pool part or range. */
+static int
+parse (const char *name, struct cow_spec *spec, struct cow_error *err)
+{
+  int r = cow_spec_parse (name, 0, spec, err);
+
+  if (r == 0 && spec->pool[0])
+    return cow_error_set (err, EINVAL, "invalid-name",
+                          "'%.200s': a name without a pool part is expected "
+                          "here", name);
+  return r;
+}
+
+static int
+find_spec_locked (struct local_pool *p, const struct cow_spec *spec,
+                  struct local_volume **v, struct cow_error *err)
+{
+  *v = find_locked (p, 0, spec->volume);
+  if (*v == NULL)
+    return cow_error_set (err, ENOENT, "not-found",
+                          "pool %s has no volume '%s'", p->pool.name,
+                          spec->volume);
+  if (spec->snap[0] == 0)
+    return 0;
+  *v = find_locked (p, (*v)->row.id, spec->snap);
+  if (*v == NULL)
+    return cow_error_set (err, ENOENT, "not-found",
+                          "volume '%s' has no snapshot '%s'", spec->volume,
+                          spec->snap);
+  return 0;
+}
+
+static int
+find_name (struct local_pool *p, const char *name, struct local_volume **v,
+           struct cow_error *err)
+{
+  struct cow_spec spec;
+  int r = parse (name, &spec, err);
+
+  if (r < 0)
+    return r;
+  pthread_mutex_lock (&p->table_lock);
+  r = find_spec_locked (p, &spec, v, err);
+  pthread_mutex_unlock (&p->table_lock);
+  return r;
+}
+
+/* Find what must be a volume, not a snapshot. */
+static int
+find_volume (struct local_pool *p, const char *name, struct local_volume **v,
+             struct cow_error *err)
+{
+  int r = find_name (p, name, v, err);
+
+  if (r == 0 && (*v)->row.parent != 0)
+    return cow_error_set (err, EINVAL, "invalid-name",
+                          "'%s' is a snapshot; a volume is expected", name);
+  return r;
+}
+
+int
+cow_volumes_get (struct cow_pool *pool, const char *name, bool rw,
+                 struct cow_object **o, struct cow_error *err)
+{
+  struct local_pool *p = LOCAL_POOL (pool);
+  struct local_volume *v;
+  struct cow_spec spec;
+  int r = parse (name, &spec, err);
+
+  if (r < 0)
+    return r;
+  pthread_mutex_lock (&p->table_lock);
+  r = find_spec_locked (p, &spec, &v, err);
+  if (r == 0) {
+    v->obj.nr_open++;
+    if (rw && !v->obj.readonly)
+      v->obj.nr_open_rw++;
+    *o = &v->obj;
+  }
+  pthread_mutex_unlock (&p->table_lock);
+  return r;
+}
+
+/* Drop the root of an object that is gone; the last step of a deletion. */
+static int
+release_root (struct local_pool *p, struct local_volume *v)
+{
+  struct miss miss;
+  int r;
+
+  do {
+    pthread_rwlock_wrlock (&p->map_lock);
+    r = v->row.root ? cow_node_put (p, v->row.root, v->row.level, &miss) : 0;
+    if (r == 0)
+      r = cow_changes_gone_volume (p, v->row.id);
+    if (r == 0) {
+      v->row.root = 0;
+      v->released = true;
+    }
+    pthread_rwlock_unlock (&p->map_lock);
+  } while (r == -EAGAIN && (r = cow_cache_load (p, &miss)) == 0);
+  if (r < 0)
+    cow_log (COW_LOG_ERROR, "pool %s: the space of deleted volume id %llu "
+             "cannot be freed: %s", p->pool.name,
+             (unsigned long long) v->row.id, strerror (-r));
+  return r;
+}
+
+void
+cow_volumes_put (struct cow_object *o, bool rw)
+{
+  struct local_pool *p = LOCAL_POOL (o->pool);
+  struct local_volume *v = LOCAL_VOLUME (o);
+  bool last;
+
+  pthread_mutex_lock (&p->table_lock);
+  if (rw)
+    o->nr_open_rw--;
+  last = o->nr_open == 1 && v->gone && !v->released;
+  if (!last)
+    o->nr_open--;
+  pthread_mutex_unlock (&p->table_lock);
+  if (!last)
+    return;
+  release_root (p, v);
+  cow_reap_kick (p);
+  pthread_mutex_lock (&p->table_lock);
+  o->nr_open--;
+  pthread_mutex_unlock (&p->table_lock);
+}
+
+/* ---- Listing ---- */
+
+static void
+fill_info_locked (const struct local_volume *v, struct cow_volume_info *info)
+{
+  memset (info, 0, sizeof *info);
+  full_name (v, info->name);
+  info->id = v->row.id;
+  info->size = v->row.size;
+  info->created = v->row.created;
+  info->is_snapshot = info->readonly = v->row.parent != 0;
+  info->thick = v->row.flags & VOL_THICK;
+  info->damaged = v->row.flags & VOL_DAMAGED;
+  info->nr_snapshots = v->nr_snapshots;
+  info->nr_open = v->obj.nr_open;
+  info->nr_open_rw = v->obj.nr_open_rw;
+}
+
+static int
+compare_names (const void *a, const void *b)
+{
+  const struct local_volume *const *x = a, *const *y = b;
+
+  return strcmp ((*x)->row.name, (*y)->row.name);
+}
+
+/* Infos of all objects in list order, in a new array. */
+static int
+gather_infos (struct local_pool *p, struct cow_volume_info **out, size_t *nr)
+{
+  struct local_volume **sorted;
+  size_t i, k, n = 0, total = 0;
+
+  pthread_mutex_lock (&p->table_lock);
+  sorted = calloc (p->nr_all + 1, sizeof *sorted);
+  *out = calloc (p->nr_all + 1, sizeof **out);
+  for (i = 0; sorted && *out && i < p->nr_all; i++)
+    if (!p->all[i]->gone && p->all[i]->row.parent == 0)
+      sorted[n++] = p->all[i];
+  if (sorted)
+    qsort (sorted, n, sizeof *sorted, compare_names);
+  for (i = 0; *out && i < n; i++) {
+    fill_info_locked (sorted[i], &(*out)[total++]);
+    for (k = 0; k < sorted[i]->nr_snapshots; k++)
+      fill_info_locked (sorted[i]->snapshot[k], &(*out)[total++]);
+  }
+  pthread_mutex_unlock (&p->table_lock);
+  *nr = total;
+  if (sorted && *out) {
+    free (sorted);
+    return 0;
+  }
+  free (sorted);
+  free (*out);
+  return -ENOMEM;
+}
+
+int
+cow_volumes_list (struct cow_pool *pool,
+                  int (*fn) (void *, const struct cow_volume_info *),
+                  void *opaque)
+{
+  CLEANUP_FREE struct cow_volume_info *infos = NULL;
+  size_t nr = 0, i;
+  int r = gather_infos (LOCAL_POOL (pool), &infos, &nr);
+
+  if (r < 0) {
+    infos = NULL;
+    return r;
+  }
+  for (i = 0; r == 0 && i < nr; i++)
+    r = fn (opaque, &infos[i]);
+  return r;
+}
+
+int
+cow_volumes_info (struct cow_pool *pool, const char *name,
+                  struct cow_volume_info *info, struct cow_error *err)
+{
+  struct local_pool *p = LOCAL_POOL (pool);
+  struct cow_object *o;
+  int r = cow_volumes_get (pool, name, false, &o, err);
+
+  if (r < 0)
+    return r;
+  pthread_mutex_lock (&p->table_lock);
+  fill_info_locked (LOCAL_VOLUME (o), info);
+  info->nr_open--;              /* our own handle */
+  pthread_mutex_unlock (&p->table_lock);
+  pthread_rwlock_rdlock (&o->structure);
+  r = cow_walk_usage (p, LOCAL_VOLUME (o), &info->allocated,
+                      &info->exclusive);
+  pthread_rwlock_unlock (&o->structure);
+  info->shared = info->allocated - info->exclusive;
+  cow_volumes_put (o, false);
+  if (r < 0)
+    return cow_error_set (err, -r, r == -EIO ? "damaged" : "io-error",
+                          "the map of '%s' cannot be read: %s", name,
+                          strerror (-r));
+  return 0;
+}
+
+/* ---- Beginning and ending a control operation ---- */
+
+static int
+begin_control (struct local_pool *p, struct cow_error *err)
+{
+  int ro = cow_pool_read_only (p);
+
+  if (ro)
+    return cow_error_set (err, EROFS, "read-only",
+                          "pool %s is read-only since an error (%s)",
+                          p->pool.name, strerror (ro));
+  cow_commit_admit (p);
+  pthread_mutex_lock (&p->control_lock);
+  return 0;
+}
+
+/* Unlock, and make the change durable.  r is the operation's result. */
+static int
+end_control (struct local_pool *p, unsigned flags, int r,
+             struct cow_error *err)
+{
+  sweep_gone (p);
+  pthread_mutex_unlock (&p->control_lock);
+  if (r < 0 || (flags & COW_NOSYNC))
+    return r;
+  r = cow_commit_flush (p);
+  if (r == -ENOSPC && cow_reap_wait (p) == 0)
+    r = cow_commit_flush (p);
+  if (r < 0)
+    return cow_error_set (err, -r, r == -ENOSPC ? "no-space" : "io-error",
+                          "the change is not durable: pool %s: %s",
+                          p->pool.name, strerror (-r));
+  return 0;
+}
+
+static int
+step_error (struct cow_error *err, int r, const char *doing,
+            const char *name)
+{
+  return cow_error_set (err, -r, r == -EIO ? "io-error" :
+                        r == -ENOSPC ? "no-space" : "failed",
+                        "cannot %s '%s': %s", doing, name, strerror (-r));
+}
+
+static int
+exists_error (struct cow_error *err, const char *name)
+{
+  return cow_error_set (err, EEXIST, "exists", "'%s' exists already", name);
+}
+
+static int
+busy_error (struct cow_error *err, const char *name, unsigned nr)
+{
+  return cow_error_set (err, EBUSY, "busy",
+                        "'%s' is open for writing (%u handle%s); force would "
+                        "cut its clients off", name, nr, nr == 1 ? "" : "s");
+}
+
+/* ---- Making objects ---- */
+
+/* Enter a new row into the table and the map state; control_lock held.
+ * source: share its root, whose count page the caller made sure of.
+ */
+static int
+add_object (struct local_pool *p, const struct store_volume *row,
+            struct local_volume *parent, struct local_volume *source)
+{
+  struct local_volume *v = new_volume (p, row);
+  struct miss miss;
+  int r = v ? 0 : -ENOMEM;
+
+  if (r < 0)
+    return r;
+  pthread_mutex_lock (&p->table_lock);
+  r = add_all_locked (p, v);
+  if (r == 0 && parent)
+    r = attach_snapshot_locked (parent, v);
+  if (r < 0) {
+    if (p->nr_all && p->all[p->nr_all - 1] == v)
+      p->nr_all--;
+    pthread_mutex_unlock (&p->table_lock);
+    destroy_volume (v);
+    return r;
+  }
+  do {
+    pthread_rwlock_wrlock (&p->map_lock);
+    r = source && source->row.root
+      ? cow_node_get (p, source->row.root, &miss) : 0;
+    if (r == 0) {
+      v->row.id = p->next_volume++;
+      if (source) {
+        v->row.root = source->row.root;
+        v->row.level = source->row.level;
+      }
+      cow_volume_row_dirty (p, v);
+    }
+    pthread_rwlock_unlock (&p->map_lock);
+  } while (r == -EAGAIN && (r = cow_cache_load (p, &miss)) == 0);
+  if (r == 0)
+    hash_locked (p, v);
+  else {
+    if (parent)
+      detach_snapshot_locked (v);
+    p->nr_all--;
+    destroy_volume (v);
+  }
+  pthread_mutex_unlock (&p->table_lock);
+  return r;
+}
+
+static int
+check_new_volume (struct local_pool *p, const char *name,
+                  struct cow_error *err)
+{
+  struct local_volume *v;
+
+  if (!cow_name_valid (name))
+    return cow_error_set (err, EINVAL, "invalid-name",
+                          "'%.150s' is not a volume's name: 1 to 128 of "
+                          "letters, digits, '.', '_' and '-' are expected, "
+                          "the first a letter or digit", name);
+  pthread_mutex_lock (&p->table_lock);
+  v = find_locked (p, 0, name);
+  pthread_mutex_unlock (&p->table_lock);
+  return v ? exists_error (err, name) : 0;
+}
+
+static uint64_t
+volume_chunks (const struct local_pool *p, uint64_t size)
+{
+  return (size >> p->chunk_shift) + ((size & (p->chunk_size - 1)) != 0);
+}
+
+static int
+check_size (const struct local_pool *p, uint64_t size, struct cow_error *err)
+{
+  if (size > MAX_SIZE)
+    return cow_error_set (err, EFBIG, "too-large",
+                          "size %llu is too large: at most %llu bytes",
+                          (unsigned long long) size,
+                          (unsigned long long) MAX_SIZE);
+  return 0;
+}
+
+int
+cow_volumes_create (struct cow_pool *pool, const char *name, uint64_t size,
+                    unsigned flags, struct cow_error *err)
+{
+  struct local_pool *p = LOCAL_POOL (pool);
+  struct store_volume row = { .size = size, .created = time (NULL) };
+  int r = check_size (p, size, err);
+
+  if (r == 0 && (flags & COW_THICK))
+    r = cow_error_set (err, ENOTSUP, "unsupported",
+                       "cannot create '%.150s': this version of cowshed has "
+                       "no thick volumes", name);
+  if (r == 0)
+    r = begin_control (p, err);
+  if (r < 0)
+    return r;
+  r = check_new_volume (p, name, err);
+  if (r == 0) {
+    snprintf (row.name, sizeof row.name, "%s", name);
+    row.level = cow_tree_level_for (volume_chunks (p, size));
+    r = add_object (p, &row, NULL, NULL);
+    if (r < 0)
+      step_error (err, r, "create", name);
+  }
+  return end_control (p, flags, r, err);
+}
+
+int
+cow_volumes_clone (struct cow_pool *pool, const char *source,
+                   const char *name, unsigned flags, struct cow_error *err)
+{
+  struct local_pool *p = LOCAL_POOL (pool);
+  struct local_volume *src;
+  struct store_volume row = { .created = time (NULL) };
+  int r = begin_control (p, err);
+
+  if (r < 0)
+    return r;
+  r = find_name (p, source, &src, err);
+  if (r == 0)
+    r = check_new_volume (p, name, err);
+  if (r == 0) {
+    pthread_rwlock_wrlock (&src->obj.structure);
+    row.size = src->row.size;
+    row.level = src->row.level;
+    snprintf (row.name, sizeof row.name, "%s", name);
+    r = add_object (p, &row, NULL, src);
+    pthread_rwlock_unlock (&src->obj.structure);
+    if (r < 0)
+      step_error (err, r, "clone", source);
+  }
+  return end_control (p, flags, r, err);
+}
+
+/* ---- Snapshots ---- */
+
+struct snap_request {
+  struct cow_spec spec;
+  struct local_volume *volume;
+};
+
+static int
+find_snap_volumes (struct local_pool *p, const char *const *names, size_t nr,
+                   struct snap_request *req, struct cow_error *err)
+{
+  size_t i, k;
+  int r = 0;
+
+  for (i = 0; r == 0 && i < nr; i++) {
+    r = parse (names[i], &req[i].spec, err);
+    if (r == 0 && req[i].spec.snap[0] == 0)
+      r = cow_error_set (err, EINVAL, "invalid-name",
+                         "'%s' names no snapshot: VOLUME@SNAP is expected",
+                         names[i]);
+    for (k = 0; r == 0 && k < i; k++)
+      if (strcmp (req[k].spec.volume, req[i].spec.volume) == 0 &&
+          strcmp (req[k].spec.snap, req[i].spec.snap) == 0)
+        r = exists_error (err, names[i]);
+    if (r < 0)
+      break;
+    pthread_mutex_lock (&p->table_lock);
+    req[i].volume = find_locked (p, 0, req[i].spec.volume);
+    if (req[i].volume == NULL)
+      r = cow_error_set (err, ENOENT, "not-found",
+                         "pool %s has no volume '%s'", p->pool.name,
+                         req[i].spec.volume);
+    else if (find_locked (p, req[i].volume->row.id, req[i].spec.snap))
+      r = exists_error (err, names[i]);
+    pthread_mutex_unlock (&p->table_lock);
+  }
+  return r;
+}
+
+static int
+compare_ids (const void *a, const void *b)
+{
+  const struct local_volume *const *x = a, *const *y = b;
+
+  return ((*x)->row.id > (*y)->row.id) - ((*x)->row.id < (*y)->row.id);
+}
+
+/* Take the structure locks, each once, in the order of the ids. */
+static size_t
+lock_structures (const struct snap_request *req, size_t nr,
+                 struct local_volume **locked)
+{
+  size_t i, n = 0;
+
+  for (i = 0; i < nr; i++)
+    locked[i] = req[i].volume;
+  qsort (locked, nr, sizeof *locked, compare_ids);
+  for (i = 0; i < nr; i++)
+    if (n == 0 || locked[n - 1] != locked[i])
+      locked[n++] = locked[i];
+  for (i = 0; i < n; i++)
+    pthread_rwlock_wrlock (&locked[i]->obj.structure);
+  return n;
+}
+
+static void remove_object (struct local_pool *p, struct local_volume *v,
+                           bool cut_off);
+
+/* All or none; the structure locks make it one instant. */
+static int
+take_snapshots (struct local_pool *p, const struct snap_request *req,
+                size_t nr, struct cow_error *err)
+{
+  size_t i;
+  int r = 0;
+
+  for (i = 0; r == 0 && i < nr; i++) {
+    struct store_volume row = { .parent = req[i].volume->row.id,
+                                .size = req[i].volume->row.size,
+                                .created = time (NULL) };
+
+    snprintf (row.name, sizeof row.name, "%s", req[i].spec.snap);
+    r = add_object (p, &row, req[i].volume, req[i].volume);
+    if (r < 0) {
+      step_error (err, r, "snapshot", req[i].spec.volume);
+      while (i-- > 0) {
+        struct local_volume *s;
+
+        pthread_mutex_lock (&p->table_lock);
+        s = find_locked (p, req[i].volume->row.id, req[i].spec.snap);
+        pthread_mutex_unlock (&p->table_lock);
+        if (s)
+          remove_object (p, s, false);
+      }
+      break;
+    }
+  }
+  return r;
+}
+
+int
+cow_volumes_snapshot (struct cow_pool *pool, const char *const *names,
+                      size_t nr, unsigned flags, struct cow_error *err)
+{
+  struct local_pool *p = LOCAL_POOL (pool);
+  CLEANUP_FREE struct snap_request *req = calloc (nr + 1, sizeof *req);
+  CLEANUP_FREE struct local_volume **locked = calloc (nr + 1, sizeof *locked);
+  size_t nr_locked, i;
+  int r;
+
+  if (req == NULL || locked == NULL)
+    return cow_error_set (err, ENOMEM, "no-memory", "out of memory");
+  r = begin_control (p, err);
+  if (r < 0)
+    return r;
+  r = find_snap_volumes (p, names, nr, req, err);
+  if (r == 0) {
+    nr_locked = lock_structures (req, nr, locked);
+    r = take_snapshots (p, req, nr, err);
+    for (i = 0; i < nr_locked; i++)
+      pthread_rwlock_unlock (&locked[i]->obj.structure);
+  }
+  return end_control (p, flags, r, err);
+}
+
+/* ---- Removing ---- */
+
+/* Take an object out of the table.  With cut_off its handles end now, else
+ * they pin what they show until they close.  control_lock held, no
+ * structure lock of v.
+ */
+static void
+remove_object (struct local_pool *p, struct local_volume *v, bool cut_off)
+{
+  bool now;
+
+  pthread_mutex_lock (&p->table_lock);
+  unhash_locked (p, v);
+  if (v->parent)
+    detach_snapshot_locked (v);
+  now = cut_off || v->obj.nr_open == 0;
+  pthread_rwlock_wrlock (&p->map_lock);
+  v->gone = true;
+  v->row.flags |= VOL_DELETED;
+  snprintf (v->row.name, sizeof v->row.name, "#%llu",
+            (unsigned long long) v->row.id);
+  cow_volume_row_dirty (p, v);
+  pthread_rwlock_unlock (&p->map_lock);
+  if (now)
+    v->obj.nr_open++;           /* keep it while we work on it */
+  pthread_mutex_unlock (&p->table_lock);
+  if (!now)
+    return;
+  pthread_rwlock_wrlock (&v->obj.structure);
+  v->obj.incarnation++;
+  release_root (p, v);
+  pthread_rwlock_unlock (&v->obj.structure);
+  pthread_mutex_lock (&p->table_lock);
+  v->obj.nr_open--;
+  pthread_mutex_unlock (&p->table_lock);
+}
+
+static int
+check_removable (struct local_pool *p, struct local_volume *v,
+                 const char *name, unsigned flags, struct cow_error *err)
+{
+  unsigned nr_rw, nr_snapshots;
+
+  pthread_mutex_lock (&p->table_lock);
+  nr_rw = v->obj.nr_open_rw;
+  nr_snapshots = v->nr_snapshots;
+  pthread_mutex_unlock (&p->table_lock);
+  if (nr_rw > 0 && !(flags & COW_FORCE))
+    return busy_error (err, name, nr_rw);
+  if (nr_snapshots > 0 && !(flags & COW_SNAPSHOTS))
+    return cow_error_set (err, EBUSY, "has-snapshots",
+                          "'%s' has %u snapshot%s; they must be removed too "
+                          "(--snapshots)", name, nr_snapshots,
+                          nr_snapshots == 1 ? "" : "s");
+  return 0;
+}
+
+int
+cow_volumes_remove (struct cow_pool *pool, const char *name, unsigned flags,
+                    struct cow_error *err)
+{
+  struct local_pool *p = LOCAL_POOL (pool);
+  struct local_volume *v;
+  int r = begin_control (p, err);
+
+  if (r < 0)
+    return r;
+  r = find_name (p, name, &v, err);
+  if (r == 0)
+    r = check_removable (p, v, name, flags, err);
+  if (r == 0) {
+    while (v->nr_snapshots > 0)
+      remove_object (p, v->snapshot[v->nr_snapshots - 1], false);
+    remove_object (p, v, flags & COW_FORCE);
+    cow_jobs_deletion (p, name);
+  }
+  r = end_control (p, flags, r, err);
+  if (r == 0)
+    cow_reap_kick (p);
+  return r;
+}
+
+/* ---- Changing ---- */
+
+static int
+find_new_name (struct local_pool *p, const struct cow_spec *from,
+               const struct cow_spec *to, const char *to_text,
+               struct cow_error *err)
+{
+  struct local_volume *other, *parent;
+
+  if ((from->snap[0] == 0) != (to->snap[0] == 0) ||
+      (from->snap[0] && strcmp (from->volume, to->volume) != 0))
+    return cow_error_set (err, EINVAL, "invalid-name",
+                          "cannot rename to '%s': a volume becomes a volume, "
+                          "and a snapshot stays with its volume", to_text);
+  parent = find_locked (p, 0, to->volume);
+  other = to->snap[0] && parent ? find_locked (p, parent->row.id, to->snap)
+    : parent;
+  return other ? exists_error (err, to_text) : 0;
+}
+
+int
+cow_volumes_rename (struct cow_pool *pool, const char *from, const char *to,
+                    unsigned flags, struct cow_error *err)
+{
+  struct local_pool *p = LOCAL_POOL (pool);
+  struct cow_spec f, t;
+  struct local_volume *v;
+  int r = parse (from, &f, err);
+
+  if (r == 0)
+    r = parse (to, &t, err);
+  if (r == 0)
+    r = begin_control (p, err);
+  if (r < 0)
+    return r;
+  pthread_mutex_lock (&p->table_lock);
+  r = find_spec_locked (p, &f, &v, err);
+  if (r == 0)
+    r = find_new_name (p, &f, &t, to, err);
+  if (r == 0) {
+    unhash_locked (p, v);
+    pthread_rwlock_wrlock (&p->map_lock);
+    snprintf (v->row.name, sizeof v->row.name, "%s",
+              t.snap[0] ? t.snap : t.volume);
+    cow_volume_row_dirty (p, v);
+    pthread_rwlock_unlock (&p->map_lock);
+    hash_locked (p, v);
+  }
+  pthread_mutex_unlock (&p->table_lock);
+  return end_control (p, flags, r, err);
+}
+
+static unsigned
+open_for_writing (struct local_pool *p, const struct local_volume *v)
+{
+  unsigned nr;
+
+  pthread_mutex_lock (&p->table_lock);
+  nr = v->obj.nr_open_rw;
+  pthread_mutex_unlock (&p->table_lock);
+  return nr;
+}
+
+static void
+set_size (struct local_pool *p, struct local_volume *v, uint64_t size)
+{
+  pthread_mutex_lock (&p->table_lock);
+  pthread_rwlock_wrlock (&p->map_lock);
+  v->row.size = v->obj.size = size;
+  cow_volume_row_dirty (p, v);
+  pthread_rwlock_unlock (&p->map_lock);
+  pthread_mutex_unlock (&p->table_lock);
+}
+
+static int
+grow (struct local_pool *p, struct local_volume *v, uint64_t size)
+{
+  unsigned level = cow_tree_level_for (volume_chunks (p, size));
+  struct miss miss;
+  int r;
+
+  do {
+    pthread_rwlock_wrlock (&p->map_lock);
+    r = cow_tree_grow (p, v, level, &miss);
+    pthread_rwlock_unlock (&p->map_lock);
+  } while (r == -EAGAIN && (r = cow_cache_load (p, &miss)) == 0);
+  if (r == 0)
+    set_size (p, v, size);
+  return r;
+}
+
+/* What lies beyond is cleared before the size changes: a crash between the
+ * two leaves the old size with zeros at its end, never old data that a later
+ * growth would show.
+ */
+static int
+shrink (struct local_pool *p, struct local_volume *v, uint64_t size)
+{
+  bool changed;
+  int r = cow_io_zero (&v->obj, v->obj.size - size, size, 0, &changed);
+
+  if (r == 0) {
+    v->obj.incarnation++;
+    set_size (p, v, size);
+  }
+  return r;
+}
+
+int
+cow_volumes_resize (struct cow_pool *pool, const char *name, uint64_t size,
+                    unsigned flags, struct cow_error *err)
+{
+  struct local_pool *p = LOCAL_POOL (pool);
+  struct local_volume *v;
+  unsigned nr_rw;
+  int r = check_size (p, size, err);
+
+  if (r == 0)
+    r = begin_control (p, err);
+  if (r < 0)
+    return r;
+  r = find_volume (p, name, &v, err);
+  if (r == 0 && size < v->row.size && !(flags & COW_SHRINK))
+    r = cow_error_set (err, EINVAL, "invalid-size",
+                       "'%s' has %llu bytes; making it smaller loses data "
+                       "and needs --shrink", name,
+                       (unsigned long long) v->row.size);
+  if (r == 0 && size < v->row.size && !(flags & COW_FORCE) &&
+      (nr_rw = open_for_writing (p, v)) > 0)
+    r = busy_error (err, name, nr_rw);
+  if (r == 0 && size != v->row.size) {
+    pthread_rwlock_wrlock (&v->obj.structure);
+    r = size > v->row.size ? grow (p, v, size) : shrink (p, v, size);
+    pthread_rwlock_unlock (&v->obj.structure);
+    if (r < 0)
+      step_error (err, r, "resize", name);
+  }
+  return end_control (p, flags, r, err);
+}
+
+static int
+swap_root (struct local_pool *p, struct local_volume *v,
+           struct local_volume *s)
+{
+  struct miss miss;
+  int r;
+
+  do {
+    pthread_rwlock_wrlock (&p->map_lock);
+    r = v->row.root ? cow_node_need (p, v->row.root, &miss) : 0;
+    if (r == 0 && s->row.root)
+      r = cow_node_get (p, s->row.root, &miss);
+    if (r == 0 && v->row.root)
+      r = cow_node_put (p, v->row.root, v->row.level, &miss);
+    if (r == 0) {
+      v->row.root = s->row.root;
+      v->row.level = s->row.level;
+      v->row.size = v->obj.size = s->row.size;
+      v->obj.incarnation++;
+      memset (v->hint, 0, sizeof v->hint);
+      cow_volume_row_dirty (p, v);
+    }
+    pthread_rwlock_unlock (&p->map_lock);
+  } while (r == -EAGAIN && (r = cow_cache_load (p, &miss)) == 0);
+  return r;
+}
+
+int
+cow_volumes_rollback (struct cow_pool *pool, const char *snapshot,
+                      unsigned flags, struct cow_error *err)
+{
+  struct local_pool *p = LOCAL_POOL (pool);
+  struct local_volume *v, *s;
+  unsigned nr_rw;
+  int r = begin_control (p, err);
+
+  if (r < 0)
+    return r;
+  r = find_name (p, snapshot, &s, err);
+  if (r == 0 && s->row.parent == 0)
+    r = cow_error_set (err, EINVAL, "invalid-name",
+                       "'%s' is a volume; VOLUME@SNAP is expected", snapshot);
+  if (r == 0) {
+    v = s->parent;
+    if (!(flags & COW_FORCE) && (nr_rw = open_for_writing (p, v)) > 0)
+      r = busy_error (err, v->row.name, nr_rw);
+  }
+  if (r == 0) {
+    pthread_rwlock_wrlock (&v->obj.structure);
+    r = swap_root (p, v, s);
+    pthread_rwlock_unlock (&v->obj.structure);
+    if (r < 0)
+      step_error (err, r, "roll back to", snapshot);
+  }
+  r = end_control (p, flags, r, err);
+  if (r == 0)
+    cow_reap_kick (p);
+  return r;
+}
