@@ -108,7 +108,7 @@ int cow_pool_split (const char *spec, char **name, char **dir,
 /* ---- Objects ---- */
 
 struct cow_volume_info {
-  char name[2 * 128 + 2];       /* VOLUME or VOLUME@SNAP */
+  char name[264];               /* VOLUME or VOLUME@SNAP */
   uint64_t id;                  /* never reused in a pool */
   uint64_t size;
   uint64_t created;             /* seconds since the epoch */

@@ -177,13 +177,23 @@ reply (struct http_conn *c, int status, char *text, size_t len)
   set_deadline (c, WRITE_S);
 }
 
+/* With a newline, for people with curl. */
+static char *
+dump (json_t *value)
+{
+  CLEANUP_FREE char *text = json_dumps (value, JSON_COMPACT);
+  char *line;
+
+  return text && asprintf (&line, "%s\n", text) >= 0 ? line : NULL;
+}
+
 /* Refuse a request; the rest of it is not worth reading. */
 static void
 refuse (struct http_conn *c, int status, const char *code,
         const char *message)
 {
   json_t *error = cow_json_error (code, message);
-  char *text = json_dumps (error, JSON_COMPACT);
+  char *text = dump (error);
 
   json_decref (error);
   c->close = c->linger = true;
@@ -262,7 +272,7 @@ run (struct work *work)
   struct http_conn *c = (struct http_conn *) work;
   json_t *result = call (c);
 
-  c->reply = json_dumps (result, JSON_COMPACT);
+  c->reply = dump (result);
   c->reply_len = c->reply ? strlen (c->reply) : 0;
   if (c->reply == NULL)
     c->status = 500;

@@ -255,6 +255,13 @@ cow_cache_load (struct local_pool *p, const struct miss *miss)
   return 0;
 }
 
+/* Also read without the lock, as a hint (cow_commit_admit). */
+static void
+set_dirty_bytes (struct cache *c, uint64_t bytes)
+{
+  __atomic_store_n (&c->dirty_bytes, bytes, __ATOMIC_RELAXED);
+}
+
 static void
 append_dirty (struct cache *c, struct object *o)
 {
@@ -266,7 +273,7 @@ append_dirty (struct cache *c, struct object *o)
   else
     c->dirty_first = o;
   c->dirty_last = o;
-  c->dirty_bytes += object_size (o->kind, o->level);
+  set_dirty_bytes (c, c->dirty_bytes + object_size (o->kind, o->level));
 }
 
 static void
@@ -281,7 +288,7 @@ detach_dirty (struct cache *c, struct object *o)
   else
     c->dirty_last = o->dirty_prev;
   o->dirty = false;
-  c->dirty_bytes -= object_size (o->kind, o->level);
+  set_dirty_bytes (c, c->dirty_bytes - object_size (o->kind, o->level));
 }
 
 struct object *

@@ -55,13 +55,21 @@ add_queue_op (struct changes *c, uint64_t id, unsigned level, bool add)
   return 0;
 }
 
+/* Also read without the lock, as a hint that there is work. */
+static void
+set_nr_queue (struct local_pool *p, size_t nr)
+{
+  __atomic_store_n (&p->nr_queue, nr, __ATOMIC_RELAXED);
+}
+
 int
 cow_changes_enqueue (struct local_pool *p, uint64_t id, unsigned level)
 {
   if (ROOM (p->queue, p->nr_queue, p->room_queue) < 0 ||
       add_queue_op (&p->open, id, level, true) < 0)
     return -ENOMEM;
-  p->queue[p->nr_queue++] = (struct queued) { id, level };
+  p->queue[p->nr_queue] = (struct queued) { id, level };
+  set_nr_queue (p, p->nr_queue + 1);
   return 0;
 }
 
@@ -94,7 +102,7 @@ cow_changes_dequeue (struct local_pool *p, const struct queued *q)
     if (p->queue[i].id == q->id) {
       memmove (&p->queue[i], &p->queue[i + 1],
                (p->nr_queue - i - 1) * sizeof p->queue[0]);
-      p->nr_queue--;
+      set_nr_queue (p, p->nr_queue - 1);
       break;
     }
   return 0;

@@ -489,6 +489,7 @@ destroy (struct local_pool *p)
   cow_changes_clear (&p->open);
   cow_changes_clear (&p->frozen);
   cow_jobs_free (p);
+  cow_reap_free (p);
   free (p->space.region);
   free (p->queue);
   if (p->store)

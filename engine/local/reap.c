@@ -256,7 +256,6 @@ void
 cow_reap_stop (struct local_pool *p)
 {
   struct reaper *rp = &p->reaper;
-  struct freed_batch *b;
 
   if (rp->thread_started) {
     pthread_mutex_lock (&rp->lock);
@@ -266,6 +265,14 @@ cow_reap_stop (struct local_pool *p)
     pthread_join (rp->thread, NULL);
     rp->thread_started = false;
   }
+}
+
+void
+cow_reap_free (struct local_pool *p)
+{
+  struct reaper *rp = &p->reaper;
+  struct freed_batch *b;
+
   while ((b = rp->batches) != NULL) {
     rp->batches = b->next;
     cow_chunk_list_clear (&b->chunks);

@@ -13,6 +13,8 @@
 
 int cow_reap_start (struct local_pool *p);
 void cow_reap_stop (struct local_pool *p);
+/* Forget batches that wait; the pool is being closed. */
+void cow_reap_free (struct local_pool *p);
 void cow_reap_kick (struct local_pool *p);
 
 /* Chunks freed in a commit that is durable now; takes the list over. */

@@ -21,7 +21,7 @@
 #include "walk.h"
 
 #define MAX_SIZE ((uint64_t) INT64_MAX)
-#define FULL_NAME (2 * COW_NAME_MAX + 2)
+#define FULL_NAME sizeof (((struct cow_volume_info *) NULL)->name)
 
 /* ---- The table (table_lock) ---- */
 
@@ -174,15 +174,33 @@ sweep_gone (struct local_pool *p)
 struct loading {
   struct local_pool *p;
   struct cow_error *err;
+  size_t nr_volumes;
 };
+
+static struct local_volume *
+find_id (struct local_volume *const *sorted, size_t nr, uint64_t id)
+{
+  size_t low = 0, high = nr;
+
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+
+    if (sorted[mid]->row.id == id)
+      return sorted[mid];
+    if (sorted[mid]->row.id < id)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return NULL;
+}
 
 static int
 load_volume (void *opaque, const struct store_volume *row)
 {
   struct loading *l = opaque;
   struct local_pool *p = l->p;
-  struct local_volume *v = new_volume (p, row), *parent = NULL;
-  size_t i;
+  struct local_volume *v = new_volume (p, row), *parent;
 
   if (v == NULL || add_all_locked (p, v) < 0)
     return cow_error_set (l->err, ENOMEM, "no-memory", "out of memory");
@@ -190,10 +208,10 @@ load_volume (void *opaque, const struct store_volume *row)
     v->gone = true;
     return 0;
   }
-  if (row->parent != 0) {
-    for (i = 0; i < p->nr_all && parent == NULL; i++)
-      if (p->all[i]->row.id == row->parent)
-        parent = p->all[i];
+  if (row->parent == 0)
+    l->nr_volumes = p->nr_all;  /* they come first, by id */
+  else {
+    parent = find_id (p->all, l->nr_volumes, row->parent);
     if (parent == NULL || parent->row.parent != 0)
       return cow_error_set (l->err, EIO, "damaged",
                             "meta.db is damaged: snapshot '%s' belongs to "
@@ -202,8 +220,6 @@ load_volume (void *opaque, const struct store_volume *row)
     if (attach_snapshot_locked (parent, v) < 0)
       return -ENOMEM;
   }
-  if (p->nr_all > p->nr_name_buckets)
-    return cow_error_set (l->err, ENOMEM, "no-memory", "out of memory");
   hash_locked (p, v);
   return 0;
 }
@@ -226,7 +242,7 @@ finish_deletions (struct local_pool *p)
 int
 cow_volumes_load (struct local_pool *p, struct cow_error *err)
 {
-  struct loading l = { p, err };
+  struct loading l = { .p = p, .err = err };
   int r;
 
   p->nr_name_buckets = 1 << 16;

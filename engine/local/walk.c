@@ -224,7 +224,7 @@ same_span (struct local_pool *p, const struct store_volume *a,
     struct object *o;
     unsigned shift = cow_level_shift ((la > lb ? la : lb) + 1);
     uint64_t end = ((index >> shift) + 1) << shift;
-    bool descend_a = la >= lb, descend_b = lb >= la;
+    bool descend_a, descend_b;
 
     /* A tree ends where its root ends: what lies beyond is a hole. */
     if (la < lb && la == a->level && ia == a->root &&
@@ -237,6 +237,8 @@ same_span (struct local_pool *p, const struct store_volume *a,
       ib = 0;
       lb = la;
     }
+    descend_a = la >= lb;
+    descend_b = lb >= la;
     if (ia == ib && (ia == 0 || la == lb)) {
       *span = end - index;
       return 0;
@@ -390,17 +392,17 @@ static int
 path_counts_one (struct local_pool *p, const struct local_volume *v,
                  uint64_t index, bool *one)
 {
-  uint64_t id = v->row.root;
-  unsigned level = v->row.level;
+  uint64_t id;
+  unsigned level;
   struct miss miss;
   uint32_t count;
   int r;
 
  again:
   *one = true;
+  pthread_rwlock_rdlock (&p->map_lock);
   id = v->row.root;
   level = v->row.level;
-  pthread_rwlock_rdlock (&p->map_lock);
   for (r = 0; r == 0 && id != 0; level--) {
     struct object *o;
 
@@ -431,7 +433,7 @@ cow_walk_usage (struct local_pool *p, struct local_volume *v,
   uint64_t index = 0;
   uint64_t end = (v->obj.size + p->chunk_size - 1) >> p->chunk_shift;
   struct leaf_view view;
-  bool one;
+  bool one = false;
   unsigned i;
   int r = 0;
 

@@ -3,8 +3,8 @@
  *
  * The model knows nothing of chunks: an object is a name, a size and its
  * bytes.  After each operation the pool must agree with it.  An operation
- * that fails for space leaves, in each 512-byte sector that it was to
- * change, the old or the new content, which the model then adopts.
+ * that fails for space leaves, in each 512-byte sector (or smaller block)
+ * that it was to change, the old or the new content, which the model adopts.
  *
  * Everything follows from the seed, so a fault is replayed with the line
  * that is printed:
@@ -324,21 +324,23 @@ verify_all (const char *when)
     verify (&objects[i], 0, objects[i].size, when);
 }
 
-/* What a failed or a ragged operation left: each sector of the range old or
- * as in want.  The model takes over what is there.
+/* What a failed or a ragged operation left: each sector of the range (block,
+ * where these are smaller) old or as in want.  The model takes over what is
+ * there.
  */
 static void
 adopt (struct object *o, const uint8_t *want, uint64_t offset, uint64_t len,
        const char *when)
 {
-  uint64_t at = offset, n;
+  uint64_t at = offset, n, block = cfg->chunk / 16;
+  uint64_t unit = block < SECTOR ? block : SECTOR;
 
   read_range (o, 0, o->size);
   compare (o, scratch, o->data, 0, offset, when);
   compare (o, scratch + offset + len, o->data + offset + len, offset + len,
            o->size - offset - len, when);
   for (; at < offset + len; at += n) {
-    n = SECTOR - at % SECTOR;
+    n = unit - at % unit;
     if (n > offset + len - at)
       n = offset + len - at;
     if (memcmp (scratch + at, o->data + at, n) != 0 &&
@@ -611,8 +613,8 @@ op_diff (void)
     .max = rng_percent (&rng, 20) ? 1 + rng_below (&rng, 4) : 100000 };
   r = cow_volume_diff (handle (a), handle (b), len, offset, w.max,
                        see_difference, &w);
-  trace ("diff %s %s %" PRIu64 "+%" PRIu64 " = %d (%zu)", a->name, b->name,
-         offset, len, r, w.nr);
+  trace ("diff %s %s %" PRIu64 "+%" PRIu64 " max %zu = %d (%zu to %" PRIu64
+         ")", a->name, b->name, offset, len, w.max, r, w.nr, w.at);
   if (r < 0)
     fault ("diff: %s", strerror (-r));
   if (a == b && w.nr)
