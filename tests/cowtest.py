@@ -174,6 +174,38 @@ class Model:
         self.h = connect(self.name, **kw)
 
 
+class Queue:
+    """At most depth requests in flight on one connection."""
+
+    def __init__(self, h, depth):
+        self.h, self.depth, self.flight = h, depth, []
+        self.done = 0
+
+    def shrink(self, n):
+        while len(self.flight) > n:
+            if self.h.aio_command_completed(self.flight[0]):
+                self.flight.pop(0)
+                self.done += 1
+            else:
+                self.h.poll(-1)
+
+    def write(self, data, offset, flags=0):
+        self.shrink(self.depth - 1)
+        self.flight.append(self.h.aio_pwrite(
+            nbd.Buffer.from_bytearray(bytearray(data)), offset, flags))
+
+    def trim(self, n, offset, flags=0):
+        self.shrink(self.depth - 1)
+        self.flight.append(self.h.aio_trim(n, offset, flags))
+
+    def read(self, n, offset):
+        self.shrink(self.depth - 1)
+        self.flight.append(self.h.aio_pread(nbd.Buffer(n), offset))
+
+    def finish(self):
+        self.shrink(0)
+
+
 class Fault(Exception):
     pass
 

@@ -54,7 +54,12 @@ expect(h.pread(64, 999936 - 64), bytes(64))
 close(h)
 EOF
 head -c 1000001 /dev/urandom >"$tmp/src"
-qemu-img convert -n -f raw -O raw "$tmp/src" "$(uri odd)"
+# qemu may refuse the odd tail aloud, but must not drop it in silence.
+if qemu-img convert -n -f raw -O raw "$tmp/src" "$(uri odd)"; then
+  nbdcopy "$(uri odd)" "$tmp/out"
+  cmp "$tmp/src" "$tmp/out"
+fi
+nbdcopy "$tmp/src" "$(uri odd)"
 nbdcopy "$(uri odd)" "$tmp/out"
 cmp "$tmp/src" "$tmp/out"
 stop_server

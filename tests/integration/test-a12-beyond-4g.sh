@@ -13,16 +13,10 @@ from cowtest import *
 M = 1 << 20
 N = 2200                        # chunks of each side: 4.3 GiB together
 h = connect("base")
+q = Queue(h, 16)
 for i in range(N):
-    h.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(b"B%07d" % i)), i * M)
-    while h.aio_in_flight() > 16:
-        h.poll(-1)
-    while h.aio_peek_command_completed() > 0:
-        h.aio_command_completed(h.aio_peek_command_completed())
-while h.aio_in_flight():
-    h.poll(-1)
-while h.aio_peek_command_completed() > 0:
-    h.aio_command_completed(h.aio_peek_command_completed())
+    q.write(b"B%07d" % i, i * M)
+q.finish()
 cowshed("clone", "base", "copy")
 c = connect("copy")
 for i in range(N):

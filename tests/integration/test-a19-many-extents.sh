@@ -11,23 +11,10 @@ py <<'EOF'
 from cowtest import *
 h = connect("v")
 n = scaled(65536)
-bufs = nbd.Buffer.from_bytearray(bytearray(b"x" * 256))
+q = Queue(h, 64)
 for i in range(n):
-    h.aio_pwrite(bufs, i * 16384)
-    while h.aio_in_flight() >= 64:
-        h.poll(-1)
-    while True:
-        c = h.aio_peek_command_completed()
-        if c <= 0:
-            break
-        h.aio_command_completed(c)
-while h.aio_in_flight():
-    h.poll(-1)
-while True:
-    c = h.aio_peek_command_completed()
-    if c <= 0:
-        break
-    h.aio_command_completed(c)
+    q.write(b"x" * 256, i * 16384)
+q.finish()
 h.flush()
 close(h)
 EOF

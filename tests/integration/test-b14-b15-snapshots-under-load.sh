@@ -41,28 +41,18 @@ def writer():
     global done
     try:
         h = connect("v", meta=False)
-        flight = []
+        q = Queue(h, 32)
         i = 0
         while not stop:
             i += 1
             n = random.choice([512, 4096, 20000])
             off = random.randrange((2 << 20) - n)
             if i % 5:
-                flight.append(h.aio_pwrite(
-                    nbd.Buffer.from_bytearray(bytearray(random.randbytes(n))), off))
+                q.write(random.randbytes(n), off)
             else:
-                flight.append(h.aio_trim(n, off))
-            while len(flight) >= 32:
-                if h.aio_command_completed(flight[0]):
-                    flight.pop(0)
-                    done += 1
-                else:
-                    h.poll(-1)
-        while flight:
-            if h.aio_command_completed(flight[0]):
-                flight.pop(0)
-            else:
-                h.poll(-1)
+                q.trim(n, off)
+            done = q.done
+        q.finish()
         h.shutdown()
     except nbd.Error as e:
         failed.append(e)

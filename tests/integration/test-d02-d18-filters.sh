@@ -32,9 +32,13 @@ h.pwrite(pattern(1 << 20, "dirt"), 100000)
 h.trim(9000, 150000, FUA if h.can_fua() else 0)
 h.zero(9001, 250000)
 want = bytearray(pattern(1 << 20, "dirt"))
-want[50000:59000] = bytes(9000)
 want[150000:159001] = bytes(9001)
-same(h.pread(1 << 20, 100000), want, os.environ["FILTER"])
+# A filter may leave the ragged ends of a trim, or all of it.
+got = h.pread(1 << 20, 100000)
+for i in range(50000, 59000):
+    expect(got[i] in (0, want[i]), True, "trimmed byte %d" % i)
+want[50000:59000] = got[50000:59000]
+same(got, want, os.environ["FILTER"])
 close(h)
 EOF
   nbdcopy "$tmp/sparse" "$(uri v)"

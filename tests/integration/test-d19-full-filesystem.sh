@@ -9,7 +9,7 @@ for fs in ext4 xfs; do
   command -v mkfs.$fs >/dev/null || continue
   size=96M
   [ $fs = ext4 ] || size=320M
-  truncate -s $size "$tmp/disk"
+  rm -f "$tmp/disk"; truncate -s $size "$tmp/disk"
   mkfs.$fs -q "$tmp/disk"
   mkdir -p "$tmp/mnt"
   mount -o loop "$tmp/disk" "$tmp/mnt" 2>"$tmp/err" ||

@@ -13,22 +13,14 @@ failed = []
 def load(name):
     try:
         h = connect(name, meta=False)
-        flight = []
+        q = Queue(h, 64)
         while not stop:
             off = random.randrange(250) * 65536
-            flight.append(h.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(b"z" * 9000)), off)
-                          if random.random() < 0.6 else
-                          h.aio_pread(nbd.Buffer(9000), off))
-            while len(flight) >= 64:
-                if h.aio_command_completed(flight[0]):
-                    flight.pop(0)
-                else:
-                    h.poll(-1)
-        while flight:
-            if h.aio_command_completed(flight[0]):
-                flight.pop(0)
+            if random.random() < 0.6:
+                q.write(b"z" * 9000, off)
             else:
-                h.poll(-1)
+                q.read(9000, off)
+        q.finish()
     except nbd.Error as e:
         failed.append(e)
 ts = [threading.Thread(target=load, args=("v",)) for _ in range(2)]
