@@ -192,11 +192,12 @@ class Queue:
     def write(self, data, offset, flags=0):
         self.shrink(self.depth - 1)
         self.flight.append(self.h.aio_pwrite(
-            nbd.Buffer.from_bytearray(bytearray(data)), offset, flags))
+            nbd.Buffer.from_bytearray(bytearray(data)), offset,
+            flags=flags))
 
     def trim(self, n, offset, flags=0):
         self.shrink(self.depth - 1)
-        self.flight.append(self.h.aio_trim(n, offset, flags))
+        self.flight.append(self.h.aio_trim(n, offset, flags=flags))
 
     def read(self, n, offset):
         self.shrink(self.depth - 1)

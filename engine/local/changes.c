@@ -76,10 +76,21 @@ cow_changes_enqueue (struct local_pool *p, uint64_t id, unsigned level)
 bool
 cow_changes_peek (struct local_pool *p, struct queued *q)
 {
-  if (p->nr_queue == 0)
+  if (p->nr_queue <= p->nr_stuck)
     return false;
   *q = p->queue[p->nr_queue - 1];
   return true;
+}
+
+void
+cow_changes_stuck (struct local_pool *p)
+{
+  struct queued *top = &p->queue[p->nr_queue - 1];
+  struct queued *bottom = &p->queue[p->nr_stuck++];
+  struct queued q = *top;
+
+  *top = *bottom;
+  *bottom = q;
 }
 
 int

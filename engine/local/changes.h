@@ -12,10 +12,13 @@ void cow_chunk_list_clear (struct chunk_list *l);
 
 /* The delete queue: a node without references, to be freed bit by bit. */
 int cow_changes_enqueue (struct local_pool *p, uint64_t id, unsigned level);
-/* The last queued node, or false. */
+/* The last queued node that can be read, or false. */
 bool cow_changes_peek (struct local_pool *p, struct queued *q);
 /* The node that peek gave is freed: no record, no place in the queue. */
 int cow_changes_dequeue (struct local_pool *p, const struct queued *q);
+
+/* The node that peek gave cannot be freed now: leave it for the next open. */
+void cow_changes_stuck (struct local_pool *p);
 
 int cow_changes_gone_volume (struct local_pool *p, uint64_t id);
 

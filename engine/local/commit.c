@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -309,6 +310,34 @@ anything_to_store (struct local_pool *p)
   return any;
 }
 
+/* Tell once when a threshold is crossed upwards. */
+static void
+watch_fill (struct local_pool *p)
+{
+  const struct cow_pool_options *o = &p->pool.options;
+  static const char *const kinds[] = { "", "threshold-warning",
+                                       "threshold-critical" };
+  struct cow_pool_stat st;
+  unsigned level = 0, before = p->fill_level;
+  uint64_t percent;
+  char text[200];
+
+  cow_pool_stat (&p->pool, &st);
+  percent = st.capacity ? (st.capacity - st.free) * 100.0 / st.capacity : 100;
+  if (percent >= st.warn_at)
+    level = percent >= st.critical_at ? 2 : 1;
+  p->fill_level = level;
+  if (level <= before)
+    return;
+  snprintf (text, sizeof text, "pool %s is %llu%% full (%llu of %llu bytes)",
+            p->pool.name, (unsigned long long) percent,
+            (unsigned long long) (st.capacity - st.free),
+            (unsigned long long) st.capacity);
+  cow_log (COW_LOG_WARNING, "%s", text);
+  if (o->event)
+    o->event (o->event_opaque, kinds[level], p->pool.name, "", text);
+}
+
 static void *
 committer_main (void *opaque)
 {
@@ -333,6 +362,8 @@ committer_main (void *opaque)
     pthread_mutex_unlock (&c->lock);
     if (cow_pool_read_only (p) == 0 && anything_to_store (p))
       cow_commit_flush (p);
+    cow_ballast_make (p);
+    watch_fill (p);
     cow_reap_kick (p);
     pthread_mutex_lock (&c->lock);
     c->kick = false;
@@ -367,6 +398,26 @@ cow_commit_stop (struct local_pool *p)
 
 /* ---- Ballast ---- */
 
+/* While the ballast is gone no chunk is allocated: what it gave must serve
+ * the metadata, not the next client's data.
+ */
+static void
+set_fs_full (struct local_pool *p, bool full)
+{
+  pthread_rwlock_wrlock (&p->map_lock);
+  p->fs_full = full;
+  pthread_rwlock_unlock (&p->map_lock);
+}
+
+static bool
+has_room (int fd, uint64_t bytes)
+{
+  struct statvfs vfs;
+
+  return fstatvfs (fd, &vfs) == 0 &&
+    (uint64_t) vfs.f_bavail * vfs.f_frsize >= bytes;
+}
+
 /* Best effort: a file system that is full now gets one later. */
 int
 cow_ballast_make (struct local_pool *p)
@@ -382,6 +433,8 @@ cow_ballast_make (struct local_pool *p)
     return -errno;
   if ((uint64_t) st.st_size >= BALLAST_BYTES)
     return 0;
+  if (!has_room (fd, 2 * BALLAST_BYTES))
+    return -ENOSPC;
   if (fallocate (fd, 0, 0, BALLAST_BYTES) == -1) {
     int r = -errno;
 
@@ -389,6 +442,7 @@ cow_ballast_make (struct local_pool *p)
       r = -errno;
     return r;
   }
+  set_fs_full (p, false);
   return 0;
 }
 
@@ -402,6 +456,7 @@ cow_ballast_drop (struct local_pool *p)
     return false;
   if (stat (path, &st) == -1 || st.st_size == 0 || truncate (path, 0) == -1)
     return false;
+  set_fs_full (p, true);
   cow_log (COW_LOG_WARNING, "pool %s: the file system is full: the ballast "
            "is released so that deleting and trimming can go on",
            p->pool.name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Grace periods for chunks: I/O enters an epoch before it looks up where to
- * read or write and leaves it when its system calls are done.  Memory order
- * comes from one short mutex.
+ * read or write and leaves it when its system calls are done.  Entering and
+ * leaving are atomic counters, no lock.
  */
 #ifndef COW_EPOCH_H
 #define COW_EPOCH_H

@@ -321,14 +321,27 @@ drop_fresh (struct local_pool *p, struct local_volume *v, struct piece *pc)
 }
 
 static void
+drop_all_fresh_locked (struct local_pool *p, struct local_volume *v,
+                       struct write_plan *plan)
+{
+  unsigned i;
+
+  for (i = 0; i < plan->nr; i++)
+    drop_fresh (p, v, &plan->piece[i]);
+}
+
+static void
 drop_all_fresh (struct local_pool *p, struct local_volume *v,
                 struct write_plan *plan)
 {
   unsigned i;
 
+  for (i = 0; i < plan->nr && plan->piece[i].fresh.n == 0; i++)
+    ;
+  if (i == plan->nr)
+    return;                     /* all in place, or given up already */
   pthread_rwlock_wrlock (&p->map_lock);
-  for (i = 0; i < plan->nr; i++)
-    drop_fresh (p, v, &plan->piece[i]);
+  drop_all_fresh_locked (p, v, plan);
   pthread_rwlock_unlock (&p->map_lock);
 }
 
@@ -459,9 +472,9 @@ gather_add (struct gather *g, const void *buf, size_t len, uint64_t at)
   return r;
 }
 
-/* Copy whole blocks from one chunk to the same places of another. */
-static int
-copy_blocks (struct local_pool *p, uint64_t from, uint64_t to, unsigned mask)
+int
+cow_io_copy_blocks (struct local_pool *p, uint64_t from, uint64_t to,
+                    unsigned mask)
 {
   CLEANUP_FREE char *buf = malloc (p->chunk_size);
   unsigned b, n;
@@ -565,7 +578,7 @@ write_data (struct local_pool *p, const struct write_plan *plan,
     const struct piece *pc = &plan->piece[i];
 
     if (pc->w.copy_mask)
-      r = copy_blocks (p, pc->w.copy_from, pc->fresh.n, pc->w.copy_mask);
+      r = cow_io_copy_blocks (p, pc->w.copy_from, pc->fresh.n, pc->w.copy_mask);
     if (r == 0)
       r = gather_piece (&g, pc, data, &edges);
     data += pc->len;
@@ -658,6 +671,8 @@ install (struct local_pool *p, struct local_volume *v,
       if (r < 0)
         break;
     }
+    if (r == 0)
+      drop_all_fresh_locked (p, v, plan);
     pthread_rwlock_unlock (&p->map_lock);
     if (r == -EAGAIN)
       r = cow_cache_load (p, &miss);

@@ -15,4 +15,8 @@ int cow_io_trim (struct cow_object *o, uint64_t len, uint64_t offset,
                  bool *changed);
 int cow_io_cache (struct cow_object *o, uint64_t len, uint64_t offset);
 
+/* Copy whole blocks from one chunk to the same places of another. */
+int cow_io_copy_blocks (struct local_pool *p, uint64_t from, uint64_t to,
+                        unsigned mask);
+
 #endif /* COW_IO_H */

@@ -66,7 +66,7 @@ cow_jobs_deletions_done (struct local_pool *p)
   size_t queued;
 
   pthread_rwlock_rdlock (&p->map_lock);
-  queued = p->nr_queue;
+  queued = p->nr_queue - p->nr_stuck;
   pthread_rwlock_unlock (&p->map_lock);
   if (queued > 0)
     return;

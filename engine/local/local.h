@@ -6,7 +6,8 @@
  *   space.c   which chunks are free, where new ones go, punching
  *   cache.c   cached tree nodes and count pages, dirty and frozen state
  *   commit.c  generations: freeze, sync, store, release; flush
- *   reap.c    the delete queue, punching and folding, in the background
+ *   reap.c    the delete queue and punching, in the background
+ *   fold.c    merging chunk pairs
  *   io.c      read, write, zero, trim
  *   walk.c    extents, diff, info
  *   volumes.c the table of volumes and the operations on it
@@ -154,7 +155,7 @@ struct committer {
  * before it was freed has ended.
  */
 struct epoch {
-  pthread_mutex_t lock;
+  pthread_mutex_t lock;         /* one thread moves current on */
   uint64_t current;             /* I/O that begins now belongs to it */
   uint64_t active[2];           /* of current (& 1) and the one before */
 };
@@ -179,6 +180,8 @@ struct reaper {
   bool stop, kick;
   uint64_t rounds_started, rounds;      /* passes over all work; completed */
   uint64_t released;            /* chunks given back so far */
+  unsigned nr_waiting;          /* writers that need space */
+  bool folding;                 /* the thread's own: a pass is under way */
   pthread_t thread;
   bool thread_started;
   struct freed_batch *batches;  /* oldest first; under lock */
@@ -223,6 +226,19 @@ struct job {
   struct job *next;
 };
 
+/* ---- fold.c ---- */
+
+/* After an unclean end, free chunks may still have space in the file. */
+struct scavenge {
+  bool due;                     /* before threads start; then the reaper's */
+};
+
+struct fold {
+  bool due;                     /* atomic */
+  bool active;                  /* the rest: the reaper's thread */
+  uint64_t volume, index;       /* where the pass is */
+};
+
 struct local_pool {
   struct cow_pool pool;         /* generic part */
   struct store_pool conf;
@@ -233,7 +249,7 @@ struct local_pool {
   unsigned chunk_shift, block_shift;
   int read_only;                /* errno of why, or 0; atomic */
   unsigned commit_interval_ms;
-  unsigned fill_level;          /* 0, 1 warned, 2 critical; map_lock */
+  unsigned fill_level;          /* 0, 1 warned, 2 critical; committer's */
 
   pthread_rwlock_t map_lock;
   struct cache cache;
@@ -243,6 +259,8 @@ struct local_pool {
   uint64_t next_node, next_volume; /* map_lock */
   struct queued *queue;         /* nodes to be freed, a stack; map_lock */
   size_t nr_queue, room_queue;
+  size_t nr_stuck;              /* at the bottom: they cannot be read */
+  bool fs_full;                 /* the ballast is gone: allocate nothing */
   struct local_volume *dirty_volumes;   /* map_lock */
   uint64_t commits;             /* finished, for cow_cache_load; map_lock */
 
@@ -256,6 +274,8 @@ struct local_pool {
   struct committer committer;
   struct epoch epoch;
   struct reaper reaper;
+  struct fold fold;
+  struct scavenge scavenge;
 
   pthread_mutex_t job_lock;
   pthread_cond_t job_changed;

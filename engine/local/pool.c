@@ -317,22 +317,21 @@ lock_pool (const char *dir, int *fd, struct cow_error *err)
   return 0;
 }
 
-/* The largest file the file system under fd takes, in bytes. */
+/* The largest file that the file system of the pool takes, in bytes, tried
+ * out on a nameless file.
+ */
 static uint64_t
-largest_file (int fd, uint64_t now)
+largest_file (const char *dir)
 {
+  CLEANUP_CLOSE int fd = open (dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   uint64_t size = UINT64_C (1) << 62;
-  struct stat st;
 
-  if (fstat (fd, &st) == -1)
-    return now;
-  for (; size > now; size >>= 1)
-    if (ftruncate (fd, size - (UINT64_C (1) << 20)) == 0) {
-      if (ftruncate (fd, st.st_size) == -1)
-        return now;
-      return size - (UINT64_C (1) << 20);
-    }
-  return now;
+  if (fd == -1)
+    return UINT64_C (1) << 41;  /* ext4 with 1 KiB blocks: less than any */
+  for (; size > UINT64_C (1) << 32; size >>= 1)
+    if (ftruncate (fd, size - (UINT64_C (1) << 20)) == 0)
+      break;
+  return size - (UINT64_C (1) << 20);
 }
 
 static int
@@ -384,7 +383,7 @@ measure (struct local_pool *p, struct cow_error *err)
       s->cap_chunks = cap;
     return 0;
   }
-  s->nr_chunks = largest_file (p->data_fd, 0) >> p->chunk_shift;
+  s->nr_chunks = largest_file (p->pool.dir) >> p->chunk_shift;
   if (s->nr_chunks > MAX_CHUNK_NR)
     s->nr_chunks = MAX_CHUNK_NR;
   if (cap && s->nr_chunks / SPREAD > cap + COUNTS_PER_PAGE)
@@ -590,6 +589,12 @@ cow_pool_open (const char *spec, const struct cow_pool_options *o,
   if (r < 0)
     goto fail;
   cow_ballast_make (p);
+  p->scavenge.due = !p->conf.clean;
+  /* Should this fail (a full disk), a later open punches nothing: the mark
+   * says no more than that.
+   */
+  if (p->conf.clean)
+    cow_store_set_clean (p->store, false);
   r = cow_commit_start (p);
   if (r == 0)
     r = cow_reap_start (p);
@@ -620,6 +625,8 @@ local_close (struct cow_pool *pool)
   cow_reap_stop (p);
   cow_commit_stop (p);
   r = cow_pool_read_only (p) ? -EIO : cow_commit_flush (p);
+  if (r == 0 && p->reaper.batches == NULL)
+    cow_store_set_clean (p->store, true);
   destroy (p);
   return r;
 }

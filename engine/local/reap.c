@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cache.h"
 #include "changes.h"
 #include "commit.h"
 #include "data.h"
 #include "epoch.h"
+#include "fold.h"
 #include "log.h"
 #include "reap.h"
 #include "space.h"
@@ -20,6 +22,9 @@
 /* How long to wait for I/O that is older than a freed chunk. */
 #define EPOCH_POLL_MS 5
 #define RELEASE_BATCH 256
+/* The slow fold pass: so many leaves, then a pause. */
+#define FOLD_LEAVES 64
+#define FOLD_PAUSE_MS 20
 
 void
 cow_reap_freed (struct local_pool *p, struct chunk_list *freed)
@@ -69,13 +74,19 @@ drain_queue (struct local_pool *p)
     }
     r = cow_tree_reap (p, &q, &miss);
     pthread_rwlock_unlock (&p->map_lock);
+    if (r == 0)
+      cow_fold_due (p);
     if (r == -EAGAIN)
       r = cow_cache_load (p, &miss);
     if (r < 0) {
+      pthread_rwlock_wrlock (&p->map_lock);
+      cow_changes_stuck (p);
+      pthread_rwlock_unlock (&p->map_lock);
       cow_log (COW_LOG_ERROR, "pool %s: node %llu cannot be freed: %s; its "
                "space stays in use: run 'cowshed check --repair'",
                p->pool.name, (unsigned long long) q.id, strerror (-r));
-      return r;
+      if (r != -EIO)
+        return r;
     }
   }
 }
@@ -141,6 +152,63 @@ release_batches (struct local_pool *p)
   }
 }
 
+/* Hold the free chunks of [from, to) that lie in region r. */
+static int
+hold_free (struct local_pool *p, uint64_t r, uint64_t from, uint64_t to,
+           struct chunk_list *held)
+{
+  struct miss miss = { .kind = OBJ_CHUNK_COUNTS, .id = r };
+  uint64_t n;
+  int rc;
+
+  do {
+    rc = 0;
+    pthread_rwlock_wrlock (&p->map_lock);
+    for (n = from; rc == 0 && n < to; n++)
+      rc = cow_space_hold (p, CHUNK (n), held, &miss);
+    pthread_rwlock_unlock (&p->map_lock);
+    from = rc == -EAGAIN ? n - 1 : n;
+  } while (rc == -EAGAIN && (rc = cow_cache_load (p, &miss)) == 0);
+  return rc;
+}
+
+/* After an unclean end: punch what is free and yet has space in the file,
+ * region by region.  Reading where the file has data costs no data I/O.
+ */
+static void
+scavenge (struct local_pool *p)
+{
+  uint64_t region_bytes = p->chunk_size * COUNTS_PER_PAGE, r, nr;
+  off_t at = 0;
+
+  pthread_rwlock_rdlock (&p->map_lock);
+  nr = p->space.nr_regions;
+  pthread_rwlock_unlock (&p->map_lock);
+  for (r = 0; r < nr && !p->is_device && !cow_pool_read_only (p); r++) {
+    struct freed_batch b = { .next = NULL };
+    off_t end = (r + 1) * region_bytes;
+
+    at = lseek (p->data_fd, r * region_bytes, SEEK_DATA);
+    while (at != -1 && at < end) {
+      off_t hole = lseek (p->data_fd, at, SEEK_HOLE);
+
+      if (hole == -1 || hole > end)
+        hole = end;
+      if (hold_free (p, r, at >> p->chunk_shift,
+                     (hole + p->chunk_size - 1) >> p->chunk_shift,
+                     &b.chunks) < 0)
+        break;
+      at = lseek (p->data_fd, hole, SEEK_DATA);
+    }
+    if (b.chunks.nr > 0)
+      release_batch (p, &b);
+    cow_chunk_list_clear (&b.chunks);
+    if (at == -1)
+      break;
+    r = (uint64_t) at / region_bytes > r + 1 ? at / region_bytes - 1 : r;
+  }
+}
+
 static bool
 anything_freed (struct local_pool *p)
 {
@@ -152,11 +220,32 @@ anything_freed (struct local_pool *p)
   return any;
 }
 
+/* A step of the slow pass, or all of it while somebody waits for space. */
+static void
+fold (struct local_pool *p)
+{
+  bool hurry, more;
+
+  /* What lost a reference just now is exclusive only once that is durable. */
+  if (cow_fold_starts (p))
+    cow_commit_flush (p);
+  do {
+    pthread_mutex_lock (&p->reaper.lock);
+    hurry = p->reaper.nr_waiting > 0 && !p->reaper.stop;
+    pthread_mutex_unlock (&p->reaper.lock);
+    more = cow_fold_step (p, FOLD_LEAVES);
+  } while (more && hurry);
+  p->reaper.folding = more;
+}
+
 /* One pass over all work; false if something has to wait. */
 static bool
 reap_round (struct local_pool *p)
 {
   bool drained = drain_queue (p) == 0;
+
+  if (drained)
+    fold (p);
 
   if (drained && anything_freed (p))
     cow_commit_flush (p);
@@ -186,12 +275,20 @@ reaper_main (void *opaque)
   struct reaper *rp = &p->reaper;
   bool all;
 
+  if (p->scavenge.due)
+    scavenge (p);
   pthread_mutex_lock (&rp->lock);
   while (!rp->stop) {
     if (!rp->kick) {
-      pthread_cond_wait (&rp->changed, &rp->lock);
-      continue;
+      if (!rp->folding)
+        pthread_cond_wait (&rp->changed, &rp->lock);
+      else
+        wait_until (rp, FOLD_PAUSE_MS);
+      if (!rp->kick && !rp->folding)
+        continue;
     }
+    if (rp->stop)
+      break;
     rp->kick = false;
     rp->rounds_started++;
     pthread_mutex_unlock (&rp->lock);
@@ -232,12 +329,15 @@ cow_reap_wait (struct local_pool *p)
   if (cow_pool_read_only (p))
     return -ENOSPC;
   pthread_mutex_lock (&rp->lock);
+  rp->nr_waiting++;
+  cow_fold_due (p);
   want = rp->rounds_started + 1;
   released = rp->released;
   rp->kick = true;
   pthread_cond_broadcast (&rp->changed);
   while (!rp->stop && rp->rounds < want)
     pthread_cond_wait (&rp->changed, &rp->lock);
+  rp->nr_waiting--;
   released = rp->released - released;
   pthread_mutex_unlock (&rp->lock);
   return released > 0 ? 0 : -ENOSPC;

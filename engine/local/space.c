@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cache.h"
+#include "changes.h"
 #include "log.h"
 #include "space.h"
 
@@ -129,6 +130,22 @@ try_chunk (struct local_pool *p, uint64_t n, chunk_t *chunk,
   return 0;
 }
 
+int
+cow_space_hold (struct local_pool *p, chunk_t chunk, struct chunk_list *held,
+                struct miss *miss)
+{
+  chunk_t c;
+  int r = try_chunk (p, chunk.n, &c, miss);
+
+  if (r == -EBUSY)
+    return 0;
+  if (r == 0 && cow_chunk_list_add (held, chunk) < 0) {
+    cow_space_release (p, chunk);
+    r = -ENOMEM;
+  }
+  return r;
+}
+
 /* The first wholly free span, perhaps a new one at the end. */
 static int
 find_span (struct local_pool *p, uint64_t *base)
@@ -209,7 +226,7 @@ cow_space_alloc (struct local_pool *p, struct local_volume *v,
   unsigned i = index & (LEAF_ENTRIES - 1), h = leaf_nr % NR_HINTS;
   int r = -EBUSY;
 
-  if (p->space.used >= p->space.cap_chunks)
+  if (p->space.used >= p->space.cap_chunks || p->fs_full)
     return -ENOSPC;
   if (v->hint[h].base != 0 && v->hint[h].leaf == leaf_nr)
     r = try_chunk (p, v->hint[h].base + i, chunk, miss);

@@ -28,6 +28,12 @@ int cow_space_alloc (struct local_pool *p, struct local_volume *v,
                      uint64_t index, const struct object *leaf,
                      chunk_t *chunk, struct miss *miss);
 
+/* Hold chunk if it is free, and add it to the list.  0 also if it is in
+ * use; -EAGAIN (miss), -ENOMEM.
+ */
+int cow_space_hold (struct local_pool *p, chunk_t chunk,
+                    struct chunk_list *held, struct miss *miss);
+
 /* A held chunk becomes free. */
 void cow_space_release (struct local_pool *p, chunk_t chunk);
 

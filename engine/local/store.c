@@ -658,6 +658,20 @@ cow_store_put_pool (struct cow_store *s, const char *key, uint64_t v)
 }
 
 int
+cow_store_set_clean (struct cow_store *s, bool clean)
+{
+  int r = cow_store_begin (s);
+
+  if (r == 0)
+    r = cow_store_put_pool (s, "clean", clean);
+  if (r == 0)
+    r = cow_store_commit (s);
+  if (r < 0)
+    cow_store_rollback (s);
+  return r;
+}
+
+int
 cow_store_commit (struct cow_store *s)
 {
   int r = step_done (s->st[ST_COMMIT], "commit");

@@ -88,6 +88,8 @@ int cow_store_delete_volume (struct cow_store *s, uint64_t id);
 int cow_store_put_queued (struct cow_store *s, uint64_t id, unsigned level);
 int cow_store_delete_queued (struct cow_store *s, uint64_t id);
 int cow_store_put_pool (struct cow_store *s, const char *key, uint64_t v);
+/* Record, on its own, whether the pool is closed cleanly. */
+int cow_store_set_clean (struct cow_store *s, bool clean);
 int cow_store_commit (struct cow_store *s);
 void cow_store_rollback (struct cow_store *s);
 

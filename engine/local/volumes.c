@@ -12,6 +12,7 @@
 #include "cleanup.h"
 #include "commit.h"
 #include "counts.h"
+#include "fold.h"
 #include "io.h"
 #include "log.h"
 #include "names.h"
@@ -75,7 +76,7 @@ new_volume (struct local_pool *p, const struct store_volume *row)
   v->row = *row;
   v->obj.pool = &p->pool;
   v->obj.size = row->size;
-  v->obj.readonly = row->parent != 0;
+  v->obj.readonly = row->parent != 0 || (row->flags & VOL_DAMAGED);
   cow_rwlock_init (&v->obj.structure);
   cow_ranges_init (&v->obj.ranges);
   return v;
@@ -407,7 +408,8 @@ fill_info_locked (const struct local_volume *v, struct cow_volume_info *info)
   info->id = v->row.id;
   info->size = v->row.size;
   info->created = v->row.created;
-  info->is_snapshot = info->readonly = v->row.parent != 0;
+  info->is_snapshot = v->row.parent != 0;
+  info->readonly = v->obj.readonly;
   info->thick = v->row.flags & VOL_THICK;
   info->damaged = v->row.flags & VOL_DAMAGED;
   info->nr_snapshots = v->nr_snapshots;
@@ -899,8 +901,10 @@ cow_volumes_remove (struct cow_pool *pool, const char *name, unsigned flags,
     cow_jobs_deletion (p, name);
   }
   r = end_control (p, flags, r, err);
-  if (r == 0)
+  if (r == 0) {
+    cow_fold_due (p);
     cow_reap_kick (p);
+  }
   return r;
 }
 
@@ -1099,7 +1103,9 @@ cow_volumes_rollback (struct cow_pool *pool, const char *snapshot,
       step_error (err, r, "roll back to", snapshot);
   }
   r = end_control (p, flags, r, err);
-  if (r == 0)
+  if (r == 0) {
+    cow_fold_due (p);
     cow_reap_kick (p);
+  }
   return r;
 }

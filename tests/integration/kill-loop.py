@@ -117,6 +117,7 @@ class Loop:
         self.snaps = {}         # name: list of values, or of allowed sets
         self.serial = 0
         self.server = None
+        self.history = []       # of the last rounds, for a fault's report
         self.counts = {"kills": 0, "stops": 0, "ops": 0, "flushes": 0,
                        "control": 0}
 
@@ -144,6 +145,7 @@ class Loop:
         self.server.kill()
         self.server.wait()
         self.counts["kills"] += 1
+        self.note("killed", None, 0, 0)
 
     def check(self):
         p = subprocess.run(["cowshed", "check", DIR], stdout=subprocess.PIPE,
@@ -191,6 +193,8 @@ class Loop:
                 c["watch"] = [{v} for v in self.snaps[c["source"]]]
         elif c["kind"] == "create":
             c["watch"] = [{0}] * NSECT
+        self.note("begin " + " ".join(args), " ".join(
+            x.split("@")[0] for x in args[1:]), 0, NSECT)
         c["process"] = subprocess.Popen(
             ["cowshed", "-p", DIR] + args, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE)
@@ -202,6 +206,9 @@ class Loop:
 
     def end_command(self, c):
         """It succeeded: note what must hold from now on."""
+        self.note("done %s %s" % (c["kind"], c["name"]), " ".join(
+            [c["name"].split("@")[0], str(c.get("source")).split("@")[0]]),
+            0, NSECT)
         self.stop_watching(c)
         self.counts["control"] += 1
         if c["kind"] == "rm":
@@ -222,9 +229,20 @@ class Loop:
         self.compare_sets(name, found, self.snaps[name])
         self.snaps[name] = found
 
+    def note(self, what, volume, first, n):
+        self.history.append((time.monotonic(), what, volume, first, n))
+
+    def show_history(self, name, s):
+        """What happened to sector s of the object's volume of late."""
+        volume = name.split("@")[0]
+        for t, what, v, first, n in self.history:
+            if v is None or (volume in v.split() and first <= s < first + n):
+                print("%.6f %s %s" % (t - self.history[0][0], v or "", what))
+
     def compare_sets(self, name, found, allowed):
         for s in range(NSECT):
             if found[s] not in allowed[s]:
+                self.show_history(name, s)
                 raise AssertionError("%s: sector %d holds write %d and may "
                                      "hold %s" % (name, s, found[s],
                                                   sorted(allowed[s])))
@@ -253,9 +271,9 @@ class Loop:
             data = b"".join(sector_bytes(op.value, s)
                             for s in range(op.first, op.first + op.n))
             return h.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(data)),
-                                off, flags)
+                                off, flags=flags)
         fn = h.aio_zero if op.kind == "zero" else h.aio_trim
-        return fn(ln, off, flags)
+        return fn(ln, off, flags=flags)
 
     def load(self, seconds):
         self.connected = random.sample(list(self.volumes),
@@ -270,11 +288,15 @@ class Loop:
                 while len(flight) < 4:
                     if random.random() < 0.04:
                         flight[h.aio_flush()] = len(done_ops)
+                        self.note("flush", None, 0, 0)
                         continue
                     op = self.random_op(vol)
                     if op is None:
                         break
                     vol.issue(op)
+                    self.note("%s %d+%d number %d%s" % (
+                        op.kind, op.first, op.n, op.serial,
+                        " FUA" if op.fua else ""), vol.name, op.first, op.n)
                     flight[self.submit(h, op)] = op
                 h.poll(0)
                 for cookie in list(flight):
@@ -283,12 +305,15 @@ class Loop:
                     x = flight.pop(cookie)
                     if isinstance(x, Op):
                         x.vol.complete(x)
+                        self.note("completed %d" % x.serial, vol.name,
+                                  x.first, x.n)
                         self.counts["ops"] += 1
                         if x.fua:
                             x.vol.durable(x)
                         done_ops.append(x)
                     else:
                         self.counts["flushes"] += 1
+                        self.note("flushed", None, 0, 0)
                         for op in done_ops[:x]:
                             if op:
                                 op.vol.durable(op)
@@ -381,6 +406,7 @@ class Loop:
 
     def round(self):
         self.maybe = None
+        del self.history[:-20000]
         conns, command = self.load(random.uniform(0.02, 0.5))
         if random.random() < 0.04:
             if command:

@@ -50,7 +50,10 @@ expect(look(0, (1 << 32) - 2, (1 << 32) - 1), b"\0\0M", "trim 2^32-1")
 mark(1 << 30, 5 << 30, (6 << 30) - 1, 6 << 30)
 close(h)
 EOF
+# Without -u it asks for provisioned space, and -n lets the server refuse.
 qemu-io -f raw -c 'write -z -n 0 6G' "$(uri w)" >"$tmp/io" 2>&1 ||
+  grep -q "not supported" "$tmp/io" || fail "qemu-io: $(cat "$tmp/io")"
+qemu-io -f raw -c 'write -z -n -u 0 6G' "$(uri w)" >"$tmp/io" 2>&1 ||
   fail "qemu-io: $(cat "$tmp/io")"
 py <<'EOF'
 from cowtest import *
