@@ -88,8 +88,8 @@ cow_listen_unix (const char *path, struct stat *st, struct cow_error *err)
    */
   if (r == 0 && (chmod (path, 0600) < 0 || lstat (path, st) < 0 ||
                  listen (fd, LISTEN_BACKLOG) < 0)) {
-    r = cow_error_set (err, errno, "io-error", "control socket %s: %s", path,
-                       strerror (errno));
+    r = cow_error_set (err, errno, "io-error", "control socket %s: %s",
+                       sa.sun_path, strerror (errno));
     unlink (path);
   }
   if (r < 0) {

@@ -8,7 +8,7 @@
 
 #include "error.h"
 
-#define LISTEN_BACKLOG 64
+#define LISTEN_BACKLOG 512
 
 /* A Unix socket at path with mode 0600, listening; the descriptor or
  * -errno.  A socket file that nobody answers at is replaced; -EADDRINUSE

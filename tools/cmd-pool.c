@@ -19,8 +19,16 @@ size_option (const struct session *s, const char *name, uint64_t *bytes)
   const char *text = session_option (s, name);
   CLEANUP_FREE char *what = text_format ("--%s", name);
 
+  int status;
+
   *bytes = 0;
-  return text ? parse_size (s, what, text, bytes) : STATUS_OK;
+  if (text == NULL)
+    return STATUS_OK;
+  status = parse_size (s, what, text, bytes);
+  /* The engine takes 0 for "not given". */
+  if (status == STATUS_OK && *bytes == 0)
+    return fail_usage (s, "%s %s: a size above 0 is expected", what, text);
+  return status;
 }
 
 int

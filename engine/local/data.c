@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "data.h"
+#include "log.h"
 
 #define DATA_VERSION 1
 
@@ -82,16 +83,15 @@ cow_data_preadv (int fd, struct iovec *iov, int n, uint64_t offset)
 {
   while (n > 0) {
     ssize_t r = preadv (fd, iov, n, offset);
-    int i;
 
     if (r == -1 && errno == EINTR)
       continue;
     if (r == -1)
       return -errno;
     if (r == 0) {
-      for (i = 0; i < n; i++)
-        memset (iov[i].iov_base, 0, iov[i].iov_len);
-      return 0;
+      cow_log (COW_LOG_ERROR, "the data ends before byte %llu, which a map "
+               "refers to", (unsigned long long) offset);
+      return -EIO;
     }
     offset += r;
     advance (&iov, &n, r);

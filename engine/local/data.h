@@ -21,8 +21,9 @@ int cow_data_write_header (int fd, const char *uuid, uint64_t chunk_size);
 /* 0, -ENOENT (no header at all), -EIO (damaged), with uuid filled in. */
 int cow_data_read_header (int fd, char *uuid, uint64_t *chunk_size);
 
-/* All of it or -errno; short transfers are continued.  Reading beyond the
- * file's end gives zeros.
+/* All of it or -errno; short transfers are continued.  Only blocks that were
+ * written whole are ever read, so the file's end inside a read is -EIO: the
+ * file was cut.
  */
 int cow_data_pread (int fd, void *buf, size_t len, uint64_t offset);
 int cow_data_preadv (int fd, struct iovec *iov, int n, uint64_t offset);

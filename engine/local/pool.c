@@ -113,6 +113,7 @@ cow_pool_split (const char *spec, char **name, char **dir,
     return 0;
   free (*name);
   free (*dir);
+  *name = *dir = NULL;
   return cow_error_set (err, EINVAL, "invalid-name",
                         "'%.200s' is not a pool: [NAME:]DIRECTORY is "
                         "expected", spec);

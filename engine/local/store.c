@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,12 +186,19 @@ cow_store_create (const char *dir, const struct store_pool *pool,
                   struct cow_error *err)
 {
   CLEANUP_FREE char *path = NULL;
+  CLEANUP_CLOSE int fd = -1;
   sqlite3 *db = NULL;
   int r;
 
   if (asprintf (&path, "%s/meta.db", dir) < 0)
     return -ENOMEM;
-  r = open_connection (path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db);
+  /* SQLite would use 0644; its log takes the mode of the database. */
+  fd = open (path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  if (fd == -1)
+    return cow_error_set (err, errno, errno == ENOSPC ? "no-space"
+                          : "io-error", "cannot create %s: %s", path,
+                          strerror (errno));
+  r = open_connection (path, SQLITE_OPEN_READWRITE, &db);
   if (r == 0)
     r = exec (db, "PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL;"
               "PRAGMA journal_mode=WAL; BEGIN IMMEDIATE;");
@@ -319,6 +327,23 @@ open_writer (struct cow_store *s)
   return r;
 }
 
+/* First of all, on a connection that changes nothing: what does it hold? */
+static int
+read_pool_alone (const char *path, struct store_pool *pool,
+                 struct cow_error *err)
+{
+  sqlite3 *db = NULL;
+  int r = open_connection (path, SQLITE_OPEN_READONLY, &db);
+
+  if (r < 0)
+    return cow_error_set (err, -r, r == -EIO ? "damaged" : "io-error",
+                          "%s is not a pool's metadata or cannot be opened: "
+                          "%s", path, strerror (-r));
+  r = read_pool (db, path, pool, err);
+  sqlite3_close (db);
+  return r;
+}
+
 int
 cow_store_open (const char *dir, bool readonly, struct cow_store **out,
                 struct store_pool *pool, struct cow_error *err)
@@ -339,20 +364,18 @@ cow_store_open (const char *dir, bool readonly, struct cow_store **out,
                        strerror (errno));
     goto fail;
   }
+  r = read_pool_alone (s->path, pool, err);
+  if (r < 0)
+    goto fail;
   r = readonly ? 0 : open_writer (s);
   for (i = 0; r == 0 && i < (readonly ? 1 : NR_LOADERS); i++)
     r = open_loader (s, &s->loaders[i]);
   if (r < 0) {
-    sqlite3 *db = s->writer ? s->writer : s->loaders[0].db;
-
     cow_error_set (err, -r, r == -EIO ? "damaged" : "io-error",
-                   "cannot open %s: %s", s->path,
-                   db ? sqlite3_errmsg (db) : "not a database of a pool");
+                   "%s is damaged or cannot be opened (see the log)",
+                   s->path);
     goto fail;
   }
-  r = read_pool (s->loaders[0].db, s->path, pool, err);
-  if (r < 0)
-    goto fail;
   *out = s;
   return 0;
 

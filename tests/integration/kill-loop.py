@@ -196,7 +196,9 @@ class Loop:
         self.note("begin " + " ".join(args), " ".join(
             x.split("@")[0] for x in args[1:]), 0, NSECT)
         c["process"] = subprocess.Popen(
-            ["cowshed", "-p", DIR] + args, stdout=subprocess.DEVNULL,
+            # By the socket alone: with -p it would do its work on the pool
+            # itself, after the kill.
+            ["cowshed", "--control", DIR + "/control.sock"] + args, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE)
         return c
 

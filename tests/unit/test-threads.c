@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Many threads on one pool, meant for ThreadSanitizer as well.
  *
- * Two volumes are shared by all.  Each data thread owns one stripe of each
- * volume, so that it knows what it must read back; its stripes begin and end
- * in the middle of blocks that the neighbours write too.  Meanwhile other
+ * Two volumes are shared by all.  A data thread claims a range of sectors
+ * that no other has claimed, reads, writes, zeroes or trims it, and gives it
+ * back; so what each sector must hold is known, while neighbouring sectors
+ * of one block and one chunk change at the same time.  Meanwhile other
  * threads snapshot, clone, check that a frozen snapshot does not change,
  * remove, list, walk extents and diffs, and flush.
  *
- * Within a stripe every 8-byte word holds either zero or a number that
- * carries the thread and a version, so that a word from elsewhere shows at
- * once.
+ * Every 8-byte word holds either zero or a number that carries the volume,
+ * the place and a version, so that a word from elsewhere shows at once.
  *
  *   COWSHED_THREADS_SECONDS (10), COWSHED_THREADS_SEED
  */
@@ -32,9 +32,10 @@
 #define NR_VOLUMES 2
 #define NR_DATA_THREADS 4
 #define NR_SNAP_THREADS 2
-#define STRIPE_WORDS (90 * 1024 / 8 + 5)
-#define STRIPE ((uint64_t) STRIPE_WORDS * 8)
-#define VOLUME_SIZE (STRIPE * NR_DATA_THREADS)
+#define SECTOR_WORDS 64
+#define NR_SECTORS 731          /* no multiple of a block */
+#define NR_WORDS (NR_SECTORS * SECTOR_WORDS)
+#define VOLUME_SIZE ((uint64_t) NR_WORDS * 8)
 
 static struct cow_pool *pool;
 static char *dir;
@@ -82,101 +83,136 @@ must_open (const char *name, unsigned flags)
 
 /* ---- Data threads ---- */
 
-struct stripe {
+/* What a volume must hold.  Whoever has claimed a sector may change its
+ * words; the claims are under the lock.
+ */
+static struct shared {
+  pthread_mutex_t lock;
+  bool claimed[NR_SECTORS];
+  uint64_t want[NR_WORDS];
+} shared[NR_VOLUMES];
+
+struct worker {
   unsigned thread;
   struct rng rng;
   struct cow_volume *v[NR_VOLUMES];
-  uint64_t want[NR_VOLUMES][STRIPE_WORDS];
-  uint64_t buf[STRIPE_WORDS];
+  uint64_t buf[NR_WORDS];
   uint64_t version;
 };
 
-static void
-stripe_range (struct stripe *s, size_t *first, size_t *nr)
+static bool
+claim (struct worker *w, unsigned n, size_t *first, size_t *nr)
 {
-  *first = rng_below (&s->rng, STRIPE_WORDS);
-  *nr = 1 + rng_below (&s->rng, rng_percent (&s->rng, 20) ? STRIPE_WORDS :
-                       1200);
-  if (*nr > STRIPE_WORDS - *first)
-    *nr = STRIPE_WORDS - *first;
+  static const size_t lengths[] = { 1, 1, 3, 7, 8, 8, 16, 40, 128, 300 };
+  struct shared *s = &shared[n];
+  bool free = true;
+
+  *nr = lengths[rng_below (&w->rng, sizeof lengths / sizeof lengths[0])];
+  *first = rng_below (&w->rng, NR_SECTORS - *nr + 1);
+  if (rng_percent (&w->rng, 50))
+    *first -= *first % 8;
+  pthread_mutex_lock (&s->lock);
+  for (size_t i = *first; i < *first + *nr; ++i)
+    free &= !s->claimed[i];
+  for (size_t i = *first; free && i < *first + *nr; ++i)
+    s->claimed[i] = true;
+  pthread_mutex_unlock (&s->lock);
+  return free;
 }
 
 static void
-stripe_write (struct stripe *s, unsigned n, size_t first, size_t nr,
-              uint64_t offset)
+unclaim (unsigned n, size_t first, size_t nr)
 {
-  unsigned flags = rng_percent (&s->rng, 2) ? COW_FUA : 0;
+  pthread_mutex_lock (&shared[n].lock);
+  memset (&shared[n].claimed[first], 0, nr);
+  pthread_mutex_unlock (&shared[n].lock);
+}
+
+static void
+range_write (struct worker *w, unsigned n, size_t word, size_t nr)
+{
+  uint64_t *want = &shared[n].want[word];
+  unsigned flags = rng_percent (&w->rng, 2) ? COW_FUA : 0;
   int r;
 
-  s->version++;
+  w->version++;
   for (size_t i = 0; i < nr; ++i)
-    s->want[n][first + i] = (uint64_t) (s->thread + 1) << 56 |
-      (uint64_t) n << 48 | s->version;
-  r = cow_volume_pwrite (s->v[n], &s->want[n][first], nr * 8, offset,
+    want[i] = (uint64_t) (n + 1) << 56 | (uint64_t) (word + i) << 36 |
+      (uint64_t) w->thread << 32 | w->version;
+  r = cow_volume_pwrite (w->v[n], want, nr * 8, word * 8,
                          flags | COW_DETECT_ZEROES);
   if (r < 0)
     fault ("write: %s", strerror (-r));
 }
 
 static void
-stripe_clear (struct stripe *s, unsigned n, size_t first, size_t nr,
-              uint64_t offset)
+range_clear (struct worker *w, unsigned n, size_t word, size_t nr)
 {
-  int r = rng_percent (&s->rng, 50) ?
-    cow_volume_zero (s->v[n], nr * 8, offset,
-                     rng_percent (&s->rng, 20) ? COW_NO_HOLE : 0) :
-    cow_volume_trim (s->v[n], nr * 8, offset, 0);
+  int r = rng_percent (&w->rng, 50) ?
+    cow_volume_zero (w->v[n], nr * 8, word * 8,
+                     rng_percent (&w->rng, 20) ? COW_NO_HOLE : 0) :
+    cow_volume_trim (w->v[n], nr * 8, word * 8, 0);
 
   if (r < 0)
     fault ("zero or trim: %s", strerror (-r));
-  memset (&s->want[n][first], 0, nr * 8);
+  memset (&shared[n].want[word], 0, nr * 8);
 }
 
 static void
-stripe_verify (struct stripe *s, unsigned n, size_t first, size_t nr,
-               uint64_t offset)
+range_verify (struct worker *w, unsigned n, size_t word, size_t nr)
 {
-  int r = cow_volume_pread (s->v[n], s->buf, nr * 8, offset);
+  const uint64_t *want = &shared[n].want[word];
+  int r = cow_volume_pread (w->v[n], w->buf, nr * 8, word * 8);
 
   if (r < 0)
     fault ("read: %s", strerror (-r));
   for (size_t i = 0; i < nr; ++i)
-    if (s->buf[i] != s->want[n][first + i])
-      fault ("thread %u, volume %s, offset %" PRIu64 ": found %016" PRIx64
-             ", expected %016" PRIx64, s->thread, volume_name (n),
-             offset + i * 8, s->buf[i], s->want[n][first + i]);
+    if (w->buf[i] != want[i])
+      fault ("volume %s, sector %zu (block %zu): found %016" PRIx64
+             ", expected %016" PRIx64, volume_name (n),
+             (word + i) / SECTOR_WORDS, (word + i) / 512, w->buf[i],
+             want[i]);
 }
 
 static void *
 data_thread (void *opaque)
 {
-  struct stripe *s = opaque;
+  struct worker *w = opaque;
 
   for (unsigned n = 0; n < NR_VOLUMES; ++n)
-    s->v[n] = must_open (volume_name (n), 0);
+    w->v[n] = must_open (volume_name (n), 0);
   while (time_left ()) {
-    unsigned n = rng_below (&s->rng, NR_VOLUMES);
-    unsigned what = rng_below (&s->rng, 100);
+    unsigned n = rng_below (&w->rng, NR_VOLUMES);
+    unsigned what = rng_below (&w->rng, 100);
     size_t first, nr;
-    uint64_t offset;
 
-    stripe_range (s, &first, &nr);
-    offset = STRIPE * s->thread + first * 8;
+    if (!claim (w, n, &first, &nr))
+      continue;
     if (what < 45)
-      stripe_write (s, n, first, nr, offset);
+      range_write (w, n, first * SECTOR_WORDS, nr * SECTOR_WORDS);
     else if (what < 60)
-      stripe_clear (s, n, first, nr, offset);
+      range_clear (w, n, first * SECTOR_WORDS, nr * SECTOR_WORDS);
     else if (what < 99)
-      stripe_verify (s, n, first, nr, offset);
-    else if (cow_volume_flush (s->v[n]) < 0)
+      range_verify (w, n, first * SECTOR_WORDS, nr * SECTOR_WORDS);
+    else if (cow_volume_flush (w->v[n]) < 0)
       fault ("flush");
+    unclaim (n, first, nr);
     nr_data_ops++;
   }
-  for (unsigned n = 0; n < NR_VOLUMES; ++n) {
-    stripe_verify (s, n, 0, STRIPE_WORDS, STRIPE * s->thread);
-    cow_volume_close (s->v[n]);
-  }
+  for (unsigned n = 0; n < NR_VOLUMES; ++n)
+    cow_volume_close (w->v[n]);
   return NULL;
+}
+
+/* With nobody else at work. */
+static void
+verify_whole (struct worker *w)
+{
+  for (unsigned n = 0; n < NR_VOLUMES; ++n) {
+    w->v[n] = must_open (volume_name (n), COW_RDONLY);
+    range_verify (w, n, 0, NR_WORDS);
+    cow_volume_close (w->v[n]);
+  }
 }
 
 /* ---- Snapshot threads ---- */
@@ -184,16 +220,15 @@ data_thread (void *opaque)
 struct snapper {
   unsigned thread;
   struct rng rng;
-  uint64_t one[VOLUME_SIZE / 8], two[VOLUME_SIZE / 8];
+  uint64_t one[NR_WORDS], two[NR_WORDS];
 };
 
-/* Each word of a snapshot was written to that stripe of that volume. */
+/* Each word of a snapshot was written to that place of that volume. */
 static void
 check_words (const uint64_t *words, unsigned n)
 {
-  for (size_t i = 0; i < VOLUME_SIZE / 8; ++i)
-    if (words[i] && (words[i] >> 56 != i / STRIPE_WORDS + 1 ||
-                     (words[i] >> 48 & 0xff) != n))
+  for (size_t i = 0; i < NR_WORDS; ++i)
+    if (words[i] && words[i] >> 36 != ((uint64_t) (n + 1) << 20 | i))
       fault ("a copy of volume %s holds %016" PRIx64 " at word %zu",
              volume_name (n), words[i], i);
 }
@@ -336,13 +371,13 @@ static void
 run_threads (void)
 {
   pthread_t data[NR_DATA_THREADS], snap[NR_SNAP_THREADS], look;
-  struct stripe *stripes = calloc (NR_DATA_THREADS, sizeof *stripes);
+  struct worker *workers = calloc (NR_DATA_THREADS, sizeof *workers);
   struct snapper *snappers = calloc (NR_SNAP_THREADS, sizeof *snappers);
 
   for (unsigned i = 0; i < NR_DATA_THREADS; ++i) {
-    stripes[i].thread = i;
-    stripes[i].rng.state = seed + i;
-    pthread_create (&data[i], NULL, data_thread, &stripes[i]);
+    workers[i].thread = i;
+    workers[i].rng.state = seed + i;
+    pthread_create (&data[i], NULL, data_thread, &workers[i]);
   }
   for (unsigned i = 0; i < NR_SNAP_THREADS; ++i) {
     snappers[i].thread = i;
@@ -355,7 +390,8 @@ run_threads (void)
   for (unsigned i = 0; i < NR_SNAP_THREADS; ++i)
     pthread_join (snap[i], NULL);
   pthread_join (look, NULL);
-  free (stripes);
+  verify_whole (&workers[0]);
+  free (workers);
   free (snappers);
 }
 
@@ -390,9 +426,11 @@ main (void)
   init.dir = dir = make_temp_dir ();
   must (cow_pool_init (&init, &err), &err, "init", dir);
   must (cow_pool_open (dir, &options, &pool, &err), &err, "open", dir);
-  for (unsigned n = 0; n < NR_VOLUMES; ++n)
+  for (unsigned n = 0; n < NR_VOLUMES; ++n) {
+    pthread_mutex_init (&shared[n].lock, NULL);
     must (cow_volume_create (pool, volume_name (n), VOLUME_SIZE, 0, &err),
           &err, "create", volume_name (n));
+  }
   stop_at = now_ms () +
     (int64_t) env_number ("COWSHED_THREADS_SECONDS", 10) * 1000;
   run_threads ();
