@@ -270,6 +270,7 @@ struct local_pool {
   size_t nr_name_buckets;
   struct local_volume **all;    /* every object, for scans */
   size_t nr_all, room_all;
+  size_t nr_gone;               /* of these, removed by name */
 
   struct committer committer;
   struct epoch epoch;

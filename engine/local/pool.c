@@ -594,7 +594,13 @@ cow_pool_open (const char *spec, const struct cow_pool_options *o,
   /* Should this fail (a full disk), a later open punches nothing: the mark
    * says no more than that.
    */
-  if (p->conf.clean)
+  if (p->conf.ro_compat != 0) {
+    cow_log (COW_LOG_WARNING, "pool %s has features (0x%llx) that this "
+             "version only knows how to read: it is read-only",
+             p->pool.name, (unsigned long long) p->conf.ro_compat);
+    cow_pool_set_read_only (p, EROFS);
+  }
+  else if (p->conf.clean)
     cow_store_set_clean (p->store, false);
   r = cow_commit_start (p);
   if (r == 0)
@@ -625,8 +631,9 @@ local_close (struct cow_pool *pool)
 
   cow_reap_stop (p);
   cow_commit_stop (p);
-  r = cow_pool_read_only (p) ? -EIO : cow_commit_flush (p);
-  if (r == 0 && p->reaper.batches == NULL)
+  r = cow_pool_read_only (p) == EROFS ? 0 :
+    cow_pool_read_only (p) ? -EIO : cow_commit_flush (p);
+  if (cow_pool_read_only (p) == 0 && r == 0 && p->reaper.batches == NULL)
     cow_store_set_clean (p->store, true);
   destroy (p);
   return r;

@@ -156,16 +156,19 @@ sweep_gone (struct local_pool *p)
 
   pthread_mutex_lock (&p->table_lock);
   pthread_rwlock_rdlock (&p->map_lock);
-  for (i = 0; i < p->nr_all; i++) {
+  for (i = 0; p->nr_gone > 0 && i < p->nr_all; i++) {
     struct local_volume *v = p->all[i];
 
     if (v->gone && v->released && v->obj.nr_open == 0 && !v->row_dirty &&
-        !v->row_frozen)
+        !v->row_frozen) {
       destroy_volume (v);
+      p->nr_gone--;
+    }
     else
       p->all[kept++] = v;
   }
-  p->nr_all = kept;
+  if (i > 0)
+    p->nr_all = kept;
   pthread_rwlock_unlock (&p->map_lock);
   pthread_mutex_unlock (&p->table_lock);
 }
@@ -207,6 +210,7 @@ load_volume (void *opaque, const struct store_volume *row)
     return cow_error_set (l->err, ENOMEM, "no-memory", "out of memory");
   if (row->flags & VOL_DELETED) {
     v->gone = true;
+    p->nr_gone++;
     return 0;
   }
   if (row->parent == 0)
@@ -840,6 +844,7 @@ remove_object (struct local_pool *p, struct local_volume *v, bool cut_off)
   if (v->parent)
     detach_snapshot_locked (v);
   now = cut_off || v->obj.nr_open == 0;
+  p->nr_gone++;
   pthread_rwlock_wrlock (&p->map_lock);
   v->gone = true;
   v->row.flags |= VOL_DELETED;

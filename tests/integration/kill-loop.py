@@ -155,6 +155,9 @@ class Loop:
                                  % (p.returncode, p.stdout.decode()))
 
     # ---- Control commands, each in its own process ----
+    #
+    # They are given the socket and not the pool: without a server they would
+    # open the pool themselves, and snapshot what the kill left.
 
     def begin_command(self):
         vols, snaps = list(self.volumes), list(self.snaps)

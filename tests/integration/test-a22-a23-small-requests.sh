@@ -6,7 +6,8 @@ requires nbdinfo
 new_pool
 C create v 1M
 start_server
-nbdinfo --json "$(uri v)" | grep -q '"block_size_minimum": *1,' ||
+info=$(nbdinfo --json "$(uri v)")
+grep -q '"block_size_minimum": *1,' <<<"$info" ||
   fail "the minimum block size is not 1"
 py <<'EOF'
 from cowtest import *

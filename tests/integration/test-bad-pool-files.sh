@@ -138,6 +138,7 @@ grep -qi "$data_file\|another" "$server_log" || fail "the error does not name th
 # And the good one still is.
 fresh
 start_server
-/usr/bin/python3 "$tmp/look.py" | grep -q 'errors: 0' || fail "the good copy"
+out=$(/usr/bin/python3 "$tmp/look.py")
+grep -q 'errors: 0' <<<"$out" || fail "the good copy"
 stop_server
 check_clean

@@ -12,9 +12,13 @@ for pod in "$cmd_pod" "$plugin_pod" "$COWSHED_SRCDIR"/docs/*.pod; do
   fi
 done
 # An item or heading may carry arguments, and several names.
+# No "| grep -q": it may end before the writer, which pipefail takes for a
+# failure.
 documented () { # POD WORD
-  sed -e 's/[BIFCL]<<* *//g; s/ *>*>//g' "$1" |
-    grep -E '^=(item|head[1-4]) ' | grep -qE -- "(^|[ ,=|[])$2([][ ,=|]|\$)"
+  local headings
+  headings=$(sed -e 's/[BIFCL]<<* *//g; s/ *>*>//g' "$1" |
+    grep -E '^=(item|head[1-4]) ')
+  grep -qE -- "(^|[ ,=|[])$2([][ ,=|]|\$)" <<<"$headings"
 }
 cowshed --help >"$tmp/help"
 commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z][a-z-]*\).*/\1/p' "$tmp/help")
@@ -35,7 +39,7 @@ params=$(grep -oE '^ *[a-z][a-z-]*=' "$tmp/plugin-help" | tr -d ' =' | sort -u)
 [ "$(wc -w <<<"$params")" -ge 8 ] || fail "few parameters in the plugin's help: $params"
 for p in $params pool control control-listen control-token-file default \
   offload detect-zeroes metadata-cache warn-at critical-at commit-interval; do
-  sed 's/[BCFI]<//g' "$plugin_pod" | grep -qE "^=item.*$p=" ||
+  grep -qE "^=item.*$p=" <(sed 's/[BCFI]<//g' "$plugin_pod") ||
     { echo "the parameter $p= is not documented"; missing=1; }
 done
 [ $missing = 0 ] || fail "something is not documented"
