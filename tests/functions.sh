@@ -21,6 +21,7 @@
 #   check_clean               cowshed check must find nothing
 #   must_fail TEXT CMD...     CMD must exit 1 or 2 with TEXT on stderr
 #   wait_until SECONDS CMD... until CMD succeeds, or fail
+#   loop_device FILE          a loop device on FILE; sets $loop
 #   scaled N                  N times COWSHED_TEST_SCALE, at least 1
 #   fail MESSAGE              show the server's log and exit 1
 set -e -o pipefail
@@ -42,6 +43,8 @@ pid=
 server_log=$tmp/server.log
 server_args=()
 mounts=()
+loops=()                        # loop devices to detach at the end
+pids=()                         # more processes to end
 NBDKIT_ARGS=()
 
 cleanup () {
@@ -54,8 +57,14 @@ cleanup () {
     kill -KILL "$pid" 2>/dev/null || :
     wait "$pid" 2>/dev/null || :
   fi
+  for p in "${pids[@]}"; do
+    kill -KILL "$p" 2>/dev/null || :
+  done
   for p in "${mounts[@]}"; do
     umount "$p" 2>/dev/null || umount -l "$p" || :
+  done
+  for p in "${loops[@]}"; do
+    losetup -d "$p" || :
   done
   rm -rf "$tmp"
   exit $rc
@@ -82,6 +91,13 @@ requires () {
 
 requires_root () {
   [ "$(id -u)" -eq 0 ] || skip "needs root"
+}
+
+loop_device () {
+  requires losetup
+  loop=$(losetup -f --show "$1" 2>"$tmp/err") ||
+    skip "cannot set up a loop device: $(cat "$tmp/err")"
+  loops+=("$loop")
 }
 
 scaled () {

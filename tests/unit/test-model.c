@@ -126,6 +126,8 @@ log_line (enum cow_log_level level, const char *line)
 {
   if (level >= COW_LOG_WARNING)
     trace ("  log: %s", line);
+  if (level == COW_LOG_ERROR)
+    fault ("logged: %s", line);
 }
 
 /* ---- Objects ---- */

@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log.h"
 #include "volume.h"
 #include "test-util.h"
 
@@ -55,6 +56,14 @@ fault (const char *fmt, ...)
   printf ("\nseed %" PRIu64 "\n", seed);
   fflush (stdout);
   _exit (1);
+}
+
+/* The engine has nothing to call an error here. */
+static void
+log_line (enum cow_log_level level, const char *line)
+{
+  if (level == COW_LOG_ERROR)
+    fault ("logged: %s", line);
 }
 
 static bool
@@ -423,6 +432,7 @@ main (void)
                      (uint64_t) time (NULL) * 1000003 + getpid ());
   printf ("COWSHED_THREADS_SEED=%" PRIu64 "\n", seed);
   fflush (stdout);
+  cow_log_set (log_line);
   init.dir = dir = make_temp_dir ();
   must (cow_pool_init (&init, &err), &err, "init", dir);
   must (cow_pool_open (dir, &options, &pool, &err), &err, "open", dir);
