@@ -596,12 +596,19 @@ write_data (struct local_pool *p, const struct write_plan *plan,
  * pc->w.after is adapted where another writer installed the chunk we share.
  */
 static int
-recheck (struct local_pool *p, struct piece *pc, const struct entry *e,
-         bool path_exclusive, struct miss *miss)
+recheck (struct local_pool *p, struct local_volume *v, struct piece *pc,
+         const struct entry *e, bool path_exclusive, struct miss *miss)
 {
+  const struct pending *pe = pc->joined ? find_pending (v, pc->index) : NULL;
   bool own = false;
   int r;
 
+  /* Another writer installed the chunk we share, and it has gone from the
+   * map since (a trim): it is on its way to being free, even if the entry
+   * looks as it did when we planned.
+   */
+  if (pe && pe->installed && e->own != pc->fresh.n)
+    return -ESTALE;
   if (!pc->w.in_place && cow_entry_equal (e, &pc->before))
     return 0;
   if (!(pc->w.in_place && cow_entry_equal (e, &pc->before)) &&
@@ -630,7 +637,7 @@ install_piece (struct local_pool *p, struct local_volume *v,
   int r = cow_tree_lookup (p, &v->row, pc->index, &leaf, &span, &path, miss);
 
   if (r == 0)
-    r = recheck (p, pc, leaf ? &leaf->entry[i] : &empty, path, miss);
+    r = recheck (p, v, pc, leaf ? &leaf->entry[i] : &empty, path, miss);
   if (r == 0)
     r = cow_tree_own_leaf (p, v, pc->index, &leaf, miss);
   if (r < 0)

@@ -22,7 +22,7 @@
 /* For an administrator's sqlite3 that writes; nobody else does. */
 #define BUSY_TIMEOUT_MS 10000
 /* Frames in the log from which a restart is forced. */
-#define WAL_RESTART_PAGES 8192
+#define WAL_RESTART_PAGES 1024
 
 static const char schema[] =
   "CREATE TABLE pool (key TEXT PRIMARY KEY, value) WITHOUT ROWID;"

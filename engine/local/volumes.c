@@ -155,8 +155,12 @@ sweep_gone (struct local_pool *p)
   size_t i, kept = 0;
 
   pthread_mutex_lock (&p->table_lock);
+  if (p->nr_gone == 0) {
+    pthread_mutex_unlock (&p->table_lock);
+    return;
+  }
   pthread_rwlock_rdlock (&p->map_lock);
-  for (i = 0; p->nr_gone > 0 && i < p->nr_all; i++) {
+  for (i = 0; i < p->nr_all; i++) {
     struct local_volume *v = p->all[i];
 
     if (v->gone && v->released && v->obj.nr_open == 0 && !v->row_dirty &&
@@ -167,8 +171,7 @@ sweep_gone (struct local_pool *p)
     else
       p->all[kept++] = v;
   }
-  if (i > 0)
-    p->nr_all = kept;
+  p->nr_all = kept;
   pthread_rwlock_unlock (&p->map_lock);
   pthread_mutex_unlock (&p->table_lock);
 }
