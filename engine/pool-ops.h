@@ -57,9 +57,12 @@ struct cow_pool_ops {
                 struct cow_error *);
   int (*rollback) (struct cow_pool *, const char *, unsigned,
                    struct cow_error *);
-  /* Find an object and count a handle on it (rw or not). */
+  /* Find an object and count a handle on it (rw or not).  The incarnation
+   * is what it had while it could be found.
+   */
   int (*get) (struct cow_pool *, const char *, bool rw,
-              struct cow_object **, struct cow_error *);
+              struct cow_object **, unsigned *incarnation,
+              struct cow_error *);
   void (*put) (struct cow_object *, bool rw);
   int (*jobs) (struct cow_pool *,
                int (*fn) (void *, const struct cow_job_info *), void *);
@@ -77,11 +80,15 @@ struct cow_pool {
 
 struct cow_object {
   struct cow_pool *pool;
+  uint64_t id;                  /* structure locks are taken in its order */
   pthread_rwlock_t structure;   /* shared: data operations */
   struct cow_ranges ranges;
   /* Under the structure lock; changed by its exclusive holder. */
   uint64_t size;
-  unsigned incarnation;         /* handles of an older one: ESHUTDOWN */
+  /* Handles of an older one get ESHUTDOWN.  Atomic: raised before the
+   * exclusive structure lock is waited for, or under it.
+   */
+  unsigned incarnation;
   bool readonly;                /* a snapshot */
   /* Under the pool's table lock. */
   unsigned nr_open, nr_open_rw;

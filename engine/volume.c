@@ -13,6 +13,7 @@
 
 /* How often a write that found no space waits for deletions. */
 #define SPACE_RETRIES 3
+#define SLOW_PIECE (UINT64_C (32) << 20)
 
 void
 cow_rwlock_init (pthread_rwlock_t *lock)
@@ -38,7 +39,7 @@ cow_volume_open (struct cow_pool *pool, const char *name, unsigned flags,
 
   if (v == NULL)
     return cow_error_set (err, ENOMEM, "no-memory", "out of memory");
-  r = pool->ops->get (pool, name, rw, &v->object, err);
+  r = pool->ops->get (pool, name, rw, &v->object, &v->incarnation, err);
   if (r < 0) {
     free (v);
     return r;
@@ -46,7 +47,6 @@ cow_volume_open (struct cow_pool *pool, const char *name, unsigned flags,
   pthread_rwlock_rdlock (&v->object->structure);
   v->readonly = !rw || v->object->readonly;
   v->size = v->object->size;
-  v->incarnation = v->object->incarnation;
   pthread_rwlock_unlock (&v->object->structure);
   *out = v;
   return 0;
@@ -82,6 +82,13 @@ cow_volume_pool (const struct cow_volume *v)
 
 /* ---- Data operations ---- */
 
+static bool
+shut_down (const struct cow_volume *v)
+{
+  return __atomic_load_n (&v->object->incarnation, __ATOMIC_ACQUIRE) !=
+    v->incarnation;
+}
+
 /* Enter a data operation: hold the structure lock shared and the range. */
 static int
 enter (struct cow_volume *v, struct cow_range *range, uint64_t len,
@@ -89,14 +96,15 @@ enter (struct cow_volume *v, struct cow_range *range, uint64_t len,
 {
   struct cow_object *o = v->object;
   uint64_t mask = o->pool->block_size - 1;
-  bool ragged = ragged_exclusive &&
-    ((offset & mask) || (((offset + len) & mask) && offset + len != o->size));
+  bool ragged;
 
   pthread_rwlock_rdlock (&o->structure);
-  if (o->incarnation != v->incarnation) {
+  if (shut_down (v)) {
     pthread_rwlock_unlock (&o->structure);
     return -ESHUTDOWN;
   }
+  ragged = ragged_exclusive &&
+    ((offset & mask) || (((offset + len) & mask) && offset + len != o->size));
   if (ragged)
     cow_range_lock (&o->ranges, range, offset & ~mask,
                     (offset + len + mask) & ~mask, true);
@@ -213,7 +221,7 @@ run_op (struct cow_object *o, struct data_op *op)
 }
 
 static int
-change (struct cow_volume *v, struct data_op *op)
+change_once (struct cow_volume *v, struct data_op *op)
 {
   struct cow_range range;
   unsigned tries;
@@ -231,6 +239,25 @@ change (struct cow_volume *v, struct data_op *op)
     if (r != -ENOSPC || v->object->pool->ops->reclaim (v->object->pool) < 0)
       break;
   }
+  return r;
+}
+
+/* Zeros that are written take time: in pieces, so that a snapshot need not
+ * wait for all of them.
+ */
+static int
+change (struct cow_volume *v, struct data_op *op)
+{
+  uint64_t left = op->len;
+  bool slow = op->kind == OP_ZERO && (op->flags & COW_NO_HOLE);
+  int r;
+
+  do {
+    op->len = slow && left > SLOW_PIECE ? SLOW_PIECE : left;
+    r = change_once (v, op);
+    op->offset += op->len;
+    left -= op->len;
+  } while (r == 0 && left > 0);
   if (r == 0 && (op->flags & COW_FUA))
     r = v->object->pool->ops->flush (v->object->pool);
   return r;
@@ -337,14 +364,13 @@ cow_volume_diff (struct cow_volume *a, struct cow_volume *b, uint64_t len,
   if (len == 0 || max == 0 || first == second)
     return 0;
   /* Structure locks in one order for everyone. */
-  if (first > second) {
+  if (first->id > second->id) {
     first = b->object;
     second = a->object;
   }
   pthread_rwlock_rdlock (&first->structure);
   pthread_rwlock_rdlock (&second->structure);
-  if (a->object->incarnation != a->incarnation ||
-      b->object->incarnation != b->incarnation)
+  if (shut_down (a) || shut_down (b))
     r = -ESHUTDOWN;
   else
     r = b->object->pool->ops->diff (a->object, b->object, len, offset, max,

@@ -195,8 +195,8 @@ struct cow_pool *cow_volume_pool (const struct cow_volume *v);
 
 /* Data operations.  The range must lie within the size (-EINVAL; pwrite
  * -ENOSPC), any offset and length, zero length is a no-op.  They block on
- * I/O.  -ESHUTDOWN after the object was removed, rolled back or shrunk by
- * force; -EROFS on a read-only handle or pool; -ENOSPC where space is
+ * I/O.  -ESHUTDOWN after the object was removed by force, rolled back or
+ * shrunk; -EROFS on a read-only handle or pool; -ENOSPC where space is
  * needed and there is none; -EIO for damage (logged with its place).
  */
 int cow_volume_pread (struct cow_volume *v, void *buf, size_t len,
@@ -254,6 +254,7 @@ int cow_volume_diff (struct cow_volume *a, struct cow_volume *b,
 struct cow_check_fault {
   char where[300];              /* "volume v, node 17 (leaf 3)" */
   char what[300];
+  bool lasting;                 /* repair can only isolate it */
   bool repaired;
 };
 

@@ -87,7 +87,8 @@ cow_cache_get (struct local_pool *p, enum object_kind kind, uint64_t id,
   struct object *o = find (&p->cache, kind, id);
 
   if (o == NULL) {
-    *miss = (struct miss) { .kind = kind, .level = level, .id = id };
+    *miss = (struct miss) { .kind = kind, .level = level, .id = id,
+                            .commits = p->commits };
     return NULL;
   }
   if (!__atomic_load_n (&o->referenced, __ATOMIC_RELAXED))
@@ -118,6 +119,13 @@ grow_table (struct cache *c)
   c->nr_buckets = nr;
 }
 
+/* Also read without the lock, as a hint (cow_cache_trim). */
+static void
+set_bytes (struct cache *c, uint64_t bytes)
+{
+  __atomic_store_n (&c->bytes, bytes, __ATOMIC_RELAXED);
+}
+
 static void
 insert (struct cache *c, struct object *o)
 {
@@ -138,7 +146,7 @@ insert (struct cache *c, struct object *o)
   else
     c->hand = o->clock_next = o->clock_prev = o;
   c->nr_objects++;
-  c->bytes += object_size (o->kind, o->level);
+  set_bytes (c, c->bytes + object_size (o->kind, o->level));
 }
 
 static void
@@ -158,7 +166,7 @@ take_out (struct cache *c, struct object *o)
     o->clock_next->clock_prev = o->clock_prev;
   }
   c->nr_objects--;
-  c->bytes -= object_size (o->kind, o->level);
+  set_bytes (c, c->bytes - object_size (o->kind, o->level));
 }
 
 /* Let clean records go until the cache fits; a bounded number of steps, so
@@ -184,6 +192,21 @@ evict (struct cache *c)
   }
 }
 
+/* Creating records never lets others go, since a step may be using them;
+ * so between steps.
+ */
+void
+cow_cache_trim (struct local_pool *p)
+{
+  struct cache *c = &p->cache;
+
+  if (__atomic_load_n (&c->bytes, __ATOMIC_RELAXED) <= c->limit_bytes)
+    return;
+  pthread_rwlock_wrlock (&p->map_lock);
+  evict (c);
+  pthread_rwlock_unlock (&p->map_lock);
+}
+
 static int
 unpack (struct local_pool *p, const void *buf, size_t len, struct object *o,
         const char **why)
@@ -205,13 +228,26 @@ unpack (struct local_pool *p, const void *buf, size_t len, struct object *o,
                         o->child, why);
 }
 
+/* A commit ended since the miss: the record may be gone for good reason, and
+ * the step finds that out when it looks again.
+ */
+static bool
+outdated (struct local_pool *p, const struct miss *miss)
+{
+  bool yes;
+
+  pthread_rwlock_rdlock (&p->map_lock);
+  yes = p->commits != miss->commits;
+  pthread_rwlock_unlock (&p->map_lock);
+  return yes;
+}
+
 int
 cow_cache_load (struct local_pool *p, const struct miss *miss)
 {
   struct object *o = calloc (1, object_size (miss->kind, miss->level));
   const char *why = "";
   char buf[PACK_MAX];
-  uint64_t commits;
   size_t len;
   int r;
 
@@ -222,14 +258,14 @@ cow_cache_load (struct local_pool *p, const struct miss *miss)
   o->level = miss->level;
   o->referenced = true;
 
-  pthread_rwlock_rdlock (&p->map_lock);
-  commits = p->commits;
-  pthread_rwlock_unlock (&p->map_lock);
-
   r = cow_store_load (p->store, (enum store_kind) miss->kind, miss->id, buf,
                       &len);
   if (r == 0)
     r = unpack (p, buf, len, o, &why);
+  if (r < 0 && outdated (p, miss)) {
+    free (o);
+    return 0;
+  }
   if (r < 0) {
     if (*why)
       cow_log (COW_LOG_ERROR, "pool %s: meta.db: %s %llu: %s",
@@ -245,7 +281,7 @@ cow_cache_load (struct local_pool *p, const struct miss *miss)
    * missed it loads again.
    */
   pthread_rwlock_wrlock (&p->map_lock);
-  if (p->commits == commits && find (&p->cache, o->kind, o->id) == NULL) {
+  if (p->commits == miss->commits && find (&p->cache, o->kind, o->id) == NULL) {
     insert (&p->cache, o);
     evict (&p->cache);
     o = NULL;

@@ -35,6 +35,11 @@ struct object *cow_cache_create (struct local_pool *p, enum object_kind kind,
  */
 int cow_cache_dirty (struct local_pool *p, struct object *o);
 
+/* Let clean records go if the cache is over its limit: a bounded number.
+ * Takes map_lock.
+ */
+void cow_cache_trim (struct local_pool *p);
+
 /* Forget a node whose record is to be deleted. */
 void cow_cache_remove (struct local_pool *p, struct object *o);
 

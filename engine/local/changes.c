@@ -83,14 +83,16 @@ cow_changes_peek (struct local_pool *p, struct queued *q)
 }
 
 void
-cow_changes_stuck (struct local_pool *p)
+cow_changes_stuck (struct local_pool *p, const struct queued *q)
 {
-  struct queued *top = &p->queue[p->nr_queue - 1];
-  struct queued *bottom = &p->queue[p->nr_stuck++];
-  struct queued q = *top;
+  size_t i;
 
-  *top = *bottom;
-  *bottom = q;
+  for (i = p->nr_stuck; i < p->nr_queue; i++)
+    if (p->queue[i].id == q->id) {
+      p->queue[i] = p->queue[p->nr_stuck];
+      p->queue[p->nr_stuck++] = *q;
+      return;
+    }
 }
 
 int

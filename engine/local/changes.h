@@ -17,8 +17,8 @@ bool cow_changes_peek (struct local_pool *p, struct queued *q);
 /* The node that peek gave is freed: no record, no place in the queue. */
 int cow_changes_dequeue (struct local_pool *p, const struct queued *q);
 
-/* The node that peek gave cannot be freed now: leave it for the next open. */
-void cow_changes_stuck (struct local_pool *p);
+/* This node cannot be read: leave it for the next open. */
+void cow_changes_stuck (struct local_pool *p, const struct queued *q);
 
 int cow_changes_gone_volume (struct local_pool *p, uint64_t id);
 

@@ -152,6 +152,13 @@ fault (struct checker *c, const char *where, const char *fmt, ...)
   va_end (ap);
 }
 
+static void
+last_fault_lasts (struct checker *c)
+{
+  if (c->result->nr_faults > 0)
+    c->result->faults[c->result->nr_faults - 1].lasting = true;
+}
+
 static int
 push (struct checker *c, uint64_t id, unsigned level)
 {
@@ -251,9 +258,11 @@ walk (struct checker *c)
     const char *why = "record is missing";
 
     r = cow_store_load (c->store, STORE_NODE, v.id, buf, &len);
-    if (r == 0 && len == 0)
+    if (r < 0)
+      return r;                 /* not damage of this record alone */
+    if (len == 0)
       r = -EIO;
-    else if (r == 0)
+    else
       r = v.level == 0 ? visit_leaf (c, v.id, buf, len, &why)
         : visit_inner (c, v.id, v.level, buf, len, &why);
     if (r == -EIO) {
@@ -264,6 +273,7 @@ walk (struct checker *c)
       c->owner_damaged = true;
       fault (c, c->owner, "node %llu (level %u): %s",
              (unsigned long long) v.id, v.level, why);
+      last_fault_lasts (c);
       r = 0;
     }
     if (c->progress && ++c->done % 1000 == 0)
@@ -364,8 +374,9 @@ walk_queue (struct checker *c)
     if (r == 0)
       r = walk (c);
     f = found_get (&c->nodes, c->queue[i].id);
-    if (f)
-      f->refs--;
+    if (f && --f->refs > 0)
+      fault (c, c->owner, "node %llu is to be freed, but %u references to it "
+             "were found", (unsigned long long) f->id, f->refs);
   }
   c->result->leaked += (c->chunks.nr - before) * c->conf.chunk_size;
   return r;
@@ -546,6 +557,59 @@ check_data (struct checker *c, const char *dir, struct cow_error *err)
   return 0;
 }
 
+/* ---- Which volumes does damage touch? ---- */
+
+/* Whether the tree of one volume holds a damaged node: shared nodes were
+ * visited on behalf of the first volume that has them, so look again.
+ */
+static int
+tree_damaged (struct checker *c, const struct store_volume *v, bool *damaged)
+{
+  char buf[PACK_MAX];
+  uint64_t child[INNER_CHILDREN];
+  const char *why;
+  size_t len;
+  unsigned i;
+  int r = v->root && v->root < c->conf.next_node
+    ? push (c, v->root, v->level) : 0;
+
+  while (r == 0 && c->nr_stack > 0) {
+    struct visit n = c->stack[--c->nr_stack];
+
+    if (found_look (&c->nodes, n.id).damaged)
+      *damaged = true;
+    else if (n.level > 0) {
+      r = cow_store_load (c->store, STORE_NODE, n.id, buf, &len);
+      if (r == 0)
+        r = cow_unpack_inner (buf, len, n.id, n.level, c->conf.next_node,
+                              child, &why);
+      for (i = 0; r == 0 && i < INNER_CHILDREN; i++)
+        if (child[i])
+          r = push (c, child[i], n.level - 1);
+    }
+  }
+  return r;
+}
+
+static int
+mark_damaged_volumes (struct checker *c)
+{
+  bool any = false;
+  size_t i;
+  int r = 0;
+
+  for (i = 0; i < c->nodes.nr_slots; i++)
+    any = any || c->nodes.slot[i].damaged;
+  for (i = 0; any && r == 0 && i < c->nr_volumes; i++) {
+    bool damaged = false;
+
+    r = tree_damaged (c, &c->volume[i], &damaged);
+    if (damaged)
+      c->volume[i].flags |= VOL_DAMAGED;
+  }
+  return r;
+}
+
 /* ---- Repair ---- */
 
 static int
@@ -631,6 +695,17 @@ repair (struct checker *c)
     return r;
   for (i = 0; r == 0 && i < c->nr_volumes; i++)
     r = cow_store_put_volume (c->store, &c->volume[i]);
+  /* From the queue goes what is damaged, which can never be freed, and what
+   * is in use after all.
+   */
+  for (i = 0; r == 0 && i < c->nr_queue; i++) {
+    struct found f = found_look (&c->nodes, c->queue[i].id);
+
+    if (f.damaged || f.refs > 0)
+      r = cow_store_delete_queued (c->store, c->queue[i].id);
+    if (r == 0 && f.damaged && f.refs == 0)
+      r = cow_store_delete (c->store, STORE_NODE, c->queue[i].id);
+  }
   for (i = 0; r == 0 && i < c->nodes.nr_slots; i++)
     if (c->nodes.slot[i].id && !c->nodes.slot[i].seen)
       r = cow_store_delete (c->store, STORE_NODE, c->nodes.slot[i].id);
@@ -649,7 +724,7 @@ repair (struct checker *c)
     return r;
   }
   for (i = 0; i < c->result->nr_faults; i++)
-    c->result->faults[i].repaired = true;
+    c->result->faults[i].repaired = !c->result->faults[i].lasting;
   c->result->repaired = c->result->faults_total > 0;
   return 0;
 }
@@ -692,8 +767,11 @@ run (struct checker *c, const char *dir, struct cow_error *err)
     fault (c, "meta.db", "a table cannot be read to its end");
     r = 0;
   }
-  else if (r == 0 && c->repair && c->result->faults_total > 0)
-    r = repair (c);
+  else if (r == 0 && c->repair && c->result->faults_total > 0) {
+    r = mark_damaged_volumes (c);
+    if (r == 0)
+      r = repair (c);
+  }
   return r;
 }
 
@@ -743,6 +821,8 @@ cow_pool_check (const char *dir, bool do_repair,
     return r;
   if (!do_repair)
     r = cow_store_read_begin (c.store);
+  if (r == 0)
+    r = cow_store_read_pool (c.store, &c.conf, err);
   if (r == 0)
     r = run (&c, dir, err);
   if (!do_repair)

@@ -22,7 +22,13 @@
 #include "reap.h"
 #include "space.h"
 
-#define BALLAST_BYTES (UINT64_C (8) << 20)
+#define MIN_BALLAST (UINT64_C (8) << 20)
+#define MAX_BALLAST (UINT64_C (32) << 20)
+/* Dirty records from which a commit starts, and writers wait; no more than
+ * what the ballast has room for.
+ */
+#define DIRTY_KICK (UINT64_C (8) << 20)
+#define DIRTY_WAIT (UINT64_C (14) << 20)
 
 /* What one cycle carries from freeze to release. */
 struct cycle {
@@ -43,7 +49,10 @@ freeze (struct local_pool *p, struct cycle *c)
 
   pthread_rwlock_wrlock (&p->map_lock);
   c->store = p->open.any;
-  if (c->store)
+  /* Under the lock: a step that failed half-way has set it by now. */
+  if (cow_pool_read_only (p))
+    r = -EIO;
+  else if (c->store)
     r = cow_cache_freeze (p, &c->objects, &c->nr_objects);
   if (c->store && r == 0) {
     p->frozen = p->open;
@@ -224,7 +233,8 @@ run_cycle (struct local_pool *p)
     release (p, &c);
     goto out;
   }
-  if (put_back (p, &c) < 0 || r != -ENOSPC)
+  /* Busy: somebody else's sqlite3 holds the database; it will let go. */
+  if (put_back (p, &c) < 0 || (r != -ENOSPC && r != -EBUSY))
     go_read_only (p, r, "storing the metadata");
  out:
   free (c.objects);
@@ -276,9 +286,12 @@ cow_commit_admit (struct local_pool *p)
   struct cache *c = &p->cache;
   uint64_t dirty = __atomic_load_n (&c->dirty_bytes, __ATOMIC_RELAXED);
 
-  if (dirty < c->limit_bytes / 4)
+  uint64_t kick = c->limit_bytes / 4, wait = c->limit_bytes / 2;
+
+  cow_cache_trim (p);
+  if (dirty < (kick < DIRTY_KICK ? kick : DIRTY_KICK))
     return;
-  if (dirty < c->limit_bytes / 2)
+  if (dirty < (wait < DIRTY_WAIT ? wait : DIRTY_WAIT))
     cow_commit_kick (p);
   else
     cow_commit_flush (p);
@@ -404,46 +417,53 @@ cow_commit_stop (struct local_pool *p)
 static void
 set_fs_full (struct local_pool *p, bool full)
 {
-  pthread_rwlock_wrlock (&p->map_lock);
-  p->fs_full = full;
-  pthread_rwlock_unlock (&p->map_lock);
+  __atomic_store_n (&p->fs_full, full, __ATOMIC_RELEASE);
 }
 
-static bool
-has_room (int fd, uint64_t bytes)
+static uint64_t
+ballast_bytes (const struct statvfs *vfs)
 {
-  struct statvfs vfs;
+  uint64_t part = (uint64_t) vfs->f_blocks * vfs->f_frsize / 16;
 
-  return fstatvfs (fd, &vfs) == 0 &&
-    (uint64_t) vfs.f_bavail * vfs.f_frsize >= bytes;
+  return part < MIN_BALLAST ? MIN_BALLAST
+    : part > MAX_BALLAST ? MAX_BALLAST : part;
 }
 
-/* Best effort: a file system that is full now gets one later. */
-int
-cow_ballast_make (struct local_pool *p)
+static int
+make_ballast (struct local_pool *p)
 {
   CLEANUP_FREE char *path = NULL;
   CLEANUP_CLOSE int fd = -1;
+  struct statvfs vfs;
   struct stat st;
+  uint64_t bytes;
 
   if (asprintf (&path, "%s/ballast", p->pool.dir) < 0)
     return -ENOMEM;
   fd = open (path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd == -1 || fstat (fd, &st) == -1)
+  if (fd == -1 || fstat (fd, &st) == -1 || fstatvfs (fd, &vfs) == -1)
     return -errno;
-  if ((uint64_t) st.st_size >= BALLAST_BYTES)
+  bytes = ballast_bytes (&vfs);
+  if ((uint64_t) st.st_size >= bytes)
     return 0;
-  if (!has_room (fd, 2 * BALLAST_BYTES))
+  if ((uint64_t) vfs.f_bavail * vfs.f_frsize < 2 * bytes)
     return -ENOSPC;
-  if (fallocate (fd, 0, 0, BALLAST_BYTES) == -1) {
+  if (fallocate (fd, 0, 0, bytes) == -1) {
     int r = -errno;
 
-    if (ftruncate (fd, 0) == -1)
-      r = -errno;
-    return r;
+    return ftruncate (fd, 0) == -1 ? -errno : r;
   }
-  set_fs_full (p, false);
   return 0;
+}
+
+/* A file system without room for it counts as full. */
+int
+cow_ballast_make (struct local_pool *p)
+{
+  int r = make_ballast (p);
+
+  set_fs_full (p, r == -ENOSPC);
+  return r;
 }
 
 bool

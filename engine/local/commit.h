@@ -35,8 +35,17 @@ int cow_commit_start (struct local_pool *p);
 void cow_commit_stop (struct local_pool *p);
 void cow_commit_kick (struct local_pool *p);
 
-/* The ballast: a file that is given up when the file system is full. */
+/* The ballast: a file that is given up when the file system is full, so that
+ * deletions and trims can still be committed.  While there is none, no chunk
+ * is allocated.  make: 0, -ENOSPC, or another error, which leaves it out.
+ */
 int cow_ballast_make (struct local_pool *p);
 bool cow_ballast_drop (struct local_pool *p);
+
+static inline bool
+cow_fs_full (const struct local_pool *p)
+{
+  return __atomic_load_n (&p->fs_full, __ATOMIC_ACQUIRE);
+}
 
 #endif /* COW_COMMIT_H */

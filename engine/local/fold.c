@@ -177,18 +177,19 @@ static bool
 fold_volume (struct local_pool *p, struct local_volume *v, unsigned *leaves)
 {
   struct fold *f = &p->fold;
-  uint64_t span;
+  uint64_t span, end;
   bool done;
   int r = 0;
 
   pthread_rwlock_rdlock (&v->obj.structure);
-  while (r == 0 && *leaves > 0 && f->index << p->chunk_shift < v->obj.size &&
+  end = (v->obj.size + p->chunk_size - 1) >> p->chunk_shift;
+  while (r == 0 && *leaves > 0 && f->index < end &&
          !cow_pool_read_only (p)) {
     r = fold_leaf (p, v, f->index, &span);
     f->index += span;
     --*leaves;
   }
-  done = r < 0 || f->index << p->chunk_shift >= v->obj.size;
+  done = r < 0 || f->index >= end;
   pthread_rwlock_unlock (&v->obj.structure);
   return done;
 }

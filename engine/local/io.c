@@ -609,8 +609,15 @@ recheck (struct local_pool *p, struct local_volume *v, struct piece *pc,
    */
   if (pe && pe->installed && e->own != pc->fresh.n)
     return -ESTALE;
-  if (!pc->w.in_place && cow_entry_equal (e, &pc->before))
-    return 0;
+  if (!pc->w.in_place && cow_entry_equal (e, &pc->before)) {
+    if (pc->w.copy_mask == 0 || !path_exclusive)
+      return 0;
+    /* Blocks were copied.  If the old chunk has become ours alone since (its
+     * other user was deleted), another writer may have changed them in place.
+     */
+    r = cow_chunk_exclusive (p, CHUNK (e->own), &own, miss);
+    return r < 0 ? r : own ? -ESTALE : 0;
+  }
   if (!(pc->w.in_place && cow_entry_equal (e, &pc->before)) &&
       !(pc->joined && e->own == pc->fresh.n))
     return -ESTALE;
@@ -647,6 +654,8 @@ install_piece (struct local_pool *p, struct local_volume *v,
     r = pc->before.own ? cow_chunk_need (p, CHUNK (pc->before.own), miss) : 0;
     if (r == 0 && pc->before.origin)
       r = cow_chunk_need (p, CHUNK (pc->before.origin), miss);
+    if (r == 0)
+      r = cow_cache_dirty (p, leaf);
     if (r == 0)
       r = cow_chunk_install (p, pc->fresh, miss);
     if (r < 0)
@@ -727,7 +736,7 @@ cow_io_pwrite (struct cow_object *o, const void *data, size_t len,
     offset += n;
   }
   cow_epoch_leave (&p->epoch, epoch);
-  if (r == -EMLINK || r == -EFBIG)
+  if (r == -EMLINK || r == -EFBIG || r == -EDQUOT)
     r = -ENOSPC;
   return r == 0 ? 0 : damage (LOCAL_VOLUME (o), r, offset);
 }

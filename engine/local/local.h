@@ -76,6 +76,7 @@ struct miss {
   enum object_kind kind;
   uint8_t level;
   uint64_t id;
+  uint64_t commits;             /* how many had ended when it was missed */
 };
 
 struct cache {
@@ -260,7 +261,7 @@ struct local_pool {
   struct queued *queue;         /* nodes to be freed, a stack; map_lock */
   size_t nr_queue, room_queue;
   size_t nr_stuck;              /* at the bottom: they cannot be read */
-  bool fs_full;                 /* the ballast is gone: allocate nothing */
+  bool fs_full;                 /* no ballast: allocate nothing; atomic */
   struct local_volume *dirty_volumes;   /* map_lock */
   uint64_t commits;             /* finished, for cow_cache_load; map_lock */
 

@@ -274,7 +274,15 @@ cow_pool_init (const struct cow_init_options *o, struct cow_error *err)
     r = cow_error_set (err, EIO, "io-error", "no random numbers");
   if (r < 0)
     return r;
-  if (mkdir (o->dir, 0700) == -1 && errno != EEXIST)
+  if (mkdir (o->dir, 0700) == 0) {
+    CLEANUP_FREE char *parent = NULL;
+
+    if (asprintf (&parent, "%s/..", o->dir) < 0)
+      return -ENOMEM;
+    if (sync_dir (parent) < 0)
+      return path_error (err, "sync", parent);
+  }
+  else if (errno != EEXIST)
     return path_error (err, "make", o->dir);
   r = refuse_existing (o->dir, err);
   if (r == 0 && o->device) {

@@ -22,6 +22,7 @@
 /* How long to wait for I/O that is older than a freed chunk. */
 #define EPOCH_POLL_MS 5
 #define RELEASE_BATCH 256
+#define SCAVENGE_BATCH 64
 /* The slow fold pass: so many leaves, then a pause. */
 #define FOLD_LEAVES 64
 #define FOLD_PAUSE_MS 20
@@ -55,16 +56,28 @@ cow_reap_freed (struct local_pool *p, struct chunk_list *freed)
   pthread_mutex_unlock (&rp->lock);
 }
 
+static bool
+stopping (struct local_pool *p)
+{
+  bool stop;
+
+  pthread_mutex_lock (&p->reaper.lock);
+  stop = p->reaper.stop;
+  pthread_mutex_unlock (&p->reaper.lock);
+  return stop;
+}
+
 /* Free queued nodes until the queue is empty. */
 static int
 drain_queue (struct local_pool *p)
 {
   struct miss miss;
   struct queued q;
+  size_t unshared;
   int r;
 
   for (;;) {
-    if (cow_pool_read_only (p))
+    if (cow_pool_read_only (p) || stopping (p))
       return -EROFS;
     cow_commit_admit (p);
     pthread_rwlock_wrlock (&p->map_lock);
@@ -72,21 +85,22 @@ drain_queue (struct local_pool *p)
       pthread_rwlock_unlock (&p->map_lock);
       return 0;
     }
+    unshared = p->open.unshared.nr_used;
     r = cow_tree_reap (p, &q, &miss);
+    if (r == 0 && p->open.unshared.nr_used > unshared)
+      cow_fold_due (p);         /* somebody may be the only user now */
     pthread_rwlock_unlock (&p->map_lock);
-    if (r == 0)
-      cow_fold_due (p);
     if (r == -EAGAIN)
       r = cow_cache_load (p, &miss);
     if (r < 0) {
-      pthread_rwlock_wrlock (&p->map_lock);
-      cow_changes_stuck (p);
-      pthread_rwlock_unlock (&p->map_lock);
       cow_log (COW_LOG_ERROR, "pool %s: node %llu cannot be freed: %s; its "
                "space stays in use: run 'cowshed check --repair'",
                p->pool.name, (unsigned long long) q.id, strerror (-r));
       if (r != -EIO)
         return r;
+      pthread_rwlock_wrlock (&p->map_lock);
+      cow_changes_stuck (p, &q);
+      pthread_rwlock_unlock (&p->map_lock);
     }
   }
 }
@@ -126,6 +140,14 @@ release_batch (struct local_pool *p, struct freed_batch *b)
   }
 }
 
+static void
+count_released (struct local_pool *p, size_t nr)
+{
+  pthread_mutex_lock (&p->reaper.lock);
+  p->reaper.released += nr;
+  pthread_mutex_unlock (&p->reaper.lock);
+}
+
 /* Release batches whose epoch has passed; false if some have to wait. */
 static bool
 release_batches (struct local_pool *p)
@@ -144,9 +166,7 @@ release_batches (struct local_pool *p)
     }
     pthread_mutex_unlock (&rp->lock);
     release_batch (p, b);
-    pthread_mutex_lock (&rp->lock);
-    rp->released += b->chunks.nr;
-    pthread_mutex_unlock (&rp->lock);
+    count_released (p, b->chunks.nr);
     cow_chunk_list_clear (&b->chunks);
     free (b);
   }
@@ -172,6 +192,27 @@ hold_free (struct local_pool *p, uint64_t r, uint64_t from, uint64_t to,
   return rc;
 }
 
+/* A few chunks at a time, since those that are held are missed by writers
+ * of a pool that is nearly full.
+ */
+static int
+scavenge_range (struct local_pool *p, uint64_t r, uint64_t from, uint64_t to)
+{
+  int rc = 0;
+
+  for (; rc == 0 && from < to; from += SCAVENGE_BATCH) {
+    struct freed_batch b = { .next = NULL };
+    uint64_t n = from + SCAVENGE_BATCH < to ? from + SCAVENGE_BATCH : to;
+
+    rc = hold_free (p, r, from, n, &b.chunks);
+    if (b.chunks.nr > 0)
+      release_batch (p, &b);
+    count_released (p, b.chunks.nr);
+    cow_chunk_list_clear (&b.chunks);
+  }
+  return rc;
+}
+
 /* After an unclean end: punch what is free and yet has space in the file,
  * region by region.  Reading where the file has data costs no data I/O.
  */
@@ -184,8 +225,8 @@ scavenge (struct local_pool *p)
   pthread_rwlock_rdlock (&p->map_lock);
   nr = p->space.nr_regions;
   pthread_rwlock_unlock (&p->map_lock);
-  for (r = 0; r < nr && !p->is_device && !cow_pool_read_only (p); r++) {
-    struct freed_batch b = { .next = NULL };
+  for (r = 0; r < nr && !p->is_device && !cow_pool_read_only (p) &&
+         !stopping (p); r++) {
     off_t end = (r + 1) * region_bytes;
 
     at = lseek (p->data_fd, r * region_bytes, SEEK_DATA);
@@ -194,15 +235,11 @@ scavenge (struct local_pool *p)
 
       if (hole == -1 || hole > end)
         hole = end;
-      if (hold_free (p, r, at >> p->chunk_shift,
-                     (hole + p->chunk_size - 1) >> p->chunk_shift,
-                     &b.chunks) < 0)
-        break;
+      if (scavenge_range (p, r, at >> p->chunk_shift,
+                          (hole + p->chunk_size - 1) >> p->chunk_shift) < 0)
+        return;
       at = lseek (p->data_fd, hole, SEEK_DATA);
     }
-    if (b.chunks.nr > 0)
-      release_batch (p, &b);
-    cow_chunk_list_clear (&b.chunks);
     if (at == -1)
       break;
     r = (uint64_t) at / region_bytes > r + 1 ? at / region_bytes - 1 : r;
@@ -233,7 +270,12 @@ fold (struct local_pool *p)
     pthread_mutex_lock (&p->reaper.lock);
     hurry = p->reaper.nr_waiting > 0 && !p->reaper.stop;
     pthread_mutex_unlock (&p->reaper.lock);
+    cow_commit_admit (p);
     more = cow_fold_step (p, FOLD_LEAVES);
+    if (hurry && anything_freed (p)) {
+      cow_commit_flush (p);
+      release_batches (p);
+    }
   } while (more && hurry);
   p->reaper.folding = more;
 }
@@ -242,7 +284,7 @@ fold (struct local_pool *p)
 static bool
 reap_round (struct local_pool *p)
 {
-  bool drained = drain_queue (p) == 0;
+  bool drained = drain_queue (p) == 0, all;
 
   if (drained)
     fold (p);
@@ -251,7 +293,10 @@ reap_round (struct local_pool *p)
     cow_commit_flush (p);
   if (drained)
     cow_jobs_deletions_done (p);
-  return release_batches (p);
+  all = release_batches (p);
+  if (cow_fs_full (p))
+    cow_ballast_make (p);
+  return all;
 }
 
 static void
@@ -325,6 +370,7 @@ cow_reap_wait (struct local_pool *p)
 {
   struct reaper *rp = &p->reaper;
   uint64_t want, released;
+  bool room;
 
   if (cow_pool_read_only (p))
     return -ENOSPC;
@@ -340,7 +386,11 @@ cow_reap_wait (struct local_pool *p)
   rp->nr_waiting--;
   released = rp->released - released;
   pthread_mutex_unlock (&rp->lock);
-  return released > 0 ? 0 : -ENOSPC;
+  /* What was released just before we came counts too. */
+  pthread_rwlock_rdlock (&p->map_lock);
+  room = p->space.used < p->space.cap_chunks && !cow_fs_full (p);
+  pthread_rwlock_unlock (&p->map_lock);
+  return released > 0 || room ? 0 : -ENOSPC;
 }
 
 int

@@ -7,6 +7,7 @@
 
 #include "cache.h"
 #include "changes.h"
+#include "commit.h"
 #include "log.h"
 #include "space.h"
 
@@ -226,7 +227,7 @@ cow_space_alloc (struct local_pool *p, struct local_volume *v,
   unsigned i = index & (LEAF_ENTRIES - 1), h = leaf_nr % NR_HINTS;
   int r = -EBUSY;
 
-  if (p->space.used >= p->space.cap_chunks || p->fs_full)
+  if (p->space.used >= p->space.cap_chunks || cow_fs_full (p))
     return -ENOSPC;
   if (v->hint[h].base != 0 && v->hint[h].leaf == leaf_nr)
     r = try_chunk (p, v->hint[h].base + i, chunk, miss);

@@ -92,13 +92,16 @@ store_error (sqlite3 *db, int rc, const char *doing)
 {
   int system_errno = sqlite3_system_errno (db);
   bool full = (rc & 0xff) == SQLITE_FULL ||
-    ((rc & 0xff) == SQLITE_IOERR && system_errno == ENOSPC);
+    ((rc & 0xff) == SQLITE_IOERR &&
+     (system_errno == ENOSPC || system_errno == EDQUOT));
 
   cow_log (full ? COW_LOG_WARNING : COW_LOG_ERROR, "meta.db: %s: %s (%d%s%s)",
            doing, sqlite3_errmsg (db), rc, system_errno ? ", " : "",
            system_errno ? strerror (system_errno) : "");
   if ((rc & 0xff) == SQLITE_NOMEM)
     return -ENOMEM;
+  if ((rc & 0xff) == SQLITE_BUSY)
+    return -EBUSY;
   return full ? -ENOSPC : -EIO;
 }
 
@@ -208,6 +211,14 @@ cow_store_create (const char *dir, const struct store_pool *pool,
     r = put_pool_all (db, pool);
   if (r == 0)
     r = exec (db, "COMMIT");
+  /* Closing would do it too, but would not say if it could not. */
+  if (r == 0) {
+    int rc = sqlite3_wal_checkpoint_v2 (db, NULL, SQLITE_CHECKPOINT_TRUNCATE,
+                                        NULL, NULL);
+
+    if (rc != SQLITE_OK)
+      r = store_error (db, rc, "checkpoint");
+  }
   sqlite3_close (db);
   if (r < 0)
     return cow_error_set (err, -r, r == -ENOSPC ? "no-space" : "io-error",
@@ -773,6 +784,13 @@ cow_store_integrity (struct cow_store *s, char *text, size_t len)
 
   snprintf (text, len, "%s", found);
   return r;
+}
+
+int
+cow_store_read_pool (struct cow_store *s, struct store_pool *pool,
+                     struct cow_error *err)
+{
+  return read_pool (s->loaders[0].db, s->path, pool, err);
 }
 
 int

@@ -102,6 +102,9 @@ uint64_t cow_store_bytes (struct cow_store *s);
  * problem, or "" ; -errno where it cannot run.
  */
 int cow_store_integrity (struct cow_store *s, char *text, size_t len);
+/* The pool record as the read transaction sees it. */
+int cow_store_read_pool (struct cow_store *s, struct store_pool *pool,
+                         struct cow_error *err);
 /* Hold one snapshot across several scans (check). */
 int cow_store_read_begin (struct cow_store *s);
 void cow_store_read_end (struct cow_store *s);

@@ -129,36 +129,35 @@ slot_set (struct local_pool *p, const struct slot *s, uint64_t id)
   return 0;
 }
 
-/* All count pages of the children of o are cached and below the limit. */
+/* All count pages of the children of o are cached; -EMLINK if they are and
+ * a count is at the limit.
+ */
 static int
 need_children (struct local_pool *p, const struct object *o,
                struct miss *miss)
 {
   unsigned i;
-  uint32_t count;
-  int r;
+  uint32_t count, highest = 0;
+  int r = 0;
 
-  for (i = 0; o->level > 0 && i < INNER_CHILDREN; i++)
+  for (i = 0; r == 0 && o->level > 0 && i < INNER_CHILDREN; i++)
     if (o->child[i]) {
       r = cow_node_count (p, o->child[i], &count, miss);
-      if (r < 0 || count >= COUNT_MAX)
-        return r < 0 ? r : -EMLINK;
+      highest = r == 0 && count > highest ? count : highest;
     }
-  for (i = 0; o->level == 0 && i < LEAF_ENTRIES; i++) {
+  for (i = 0; r == 0 && o->level == 0 && i < LEAF_ENTRIES; i++) {
     const struct entry *e = &o->entry[i];
 
     if (e->own) {
       r = cow_chunk_count (p, CHUNK (e->own), &count, miss);
-      if (r < 0 || count >= COUNT_MAX)
-        return r < 0 ? r : -EMLINK;
+      highest = r == 0 && count > highest ? count : highest;
     }
-    if (e->origin) {
+    if (r == 0 && e->origin) {
       r = cow_chunk_count (p, CHUNK (e->origin), &count, miss);
-      if (r < 0 || count >= COUNT_MAX)
-        return r < 0 ? r : -EMLINK;
+      highest = r == 0 && count > highest ? count : highest;
     }
   }
-  return 0;
+  return r == 0 && highest >= COUNT_MAX ? -EMLINK : r;
 }
 
 static int

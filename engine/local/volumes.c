@@ -75,6 +75,7 @@ new_volume (struct local_pool *p, const struct store_volume *row)
     return NULL;
   v->row = *row;
   v->obj.pool = &p->pool;
+  v->obj.id = row->id;
   v->obj.size = row->size;
   v->obj.readonly = row->parent != 0 || (row->flags & VOL_DAMAGED);
   cow_rwlock_init (&v->obj.structure);
@@ -235,16 +236,15 @@ load_volume (void *opaque, const struct store_volume *row)
 static int release_root (struct local_pool *p, struct local_volume *v);
 
 /* For volumes that were deleted while open. */
-static int
+static void
 finish_deletions (struct local_pool *p)
 {
   size_t i;
-  int r = 0;
 
-  for (i = 0; r == 0 && i < p->nr_all; i++)
+  /* One that fails is logged; the other volumes must not suffer for it. */
+  for (i = 0; i < p->nr_all; i++)
     if (p->all[i]->gone && !p->all[i]->released)
-      r = release_root (p, p->all[i]);
-  return r;
+      release_root (p, p->all[i]);
 }
 
 int
@@ -258,7 +258,9 @@ cow_volumes_load (struct local_pool *p, struct cow_error *err)
   if (p->by_name == NULL)
     return -ENOMEM;
   r = cow_store_each_volume (p->store, load_volume, &l, err);
-  return r < 0 ? r : finish_deletions (p);
+  if (r == 0)
+    finish_deletions (p);
+  return r;
 }
 
 void
@@ -336,7 +338,8 @@ find_volume (struct local_pool *p, const char *name, struct local_volume **v,
 
 int
 cow_volumes_get (struct cow_pool *pool, const char *name, bool rw,
-                 struct cow_object **o, struct cow_error *err)
+                 struct cow_object **o, unsigned *incarnation,
+                 struct cow_error *err)
 {
   struct local_pool *p = LOCAL_POOL (pool);
   struct local_volume *v;
@@ -352,6 +355,7 @@ cow_volumes_get (struct cow_pool *pool, const char *name, bool rw,
     if (rw && !v->obj.readonly)
       v->obj.nr_open_rw++;
     *o = &v->obj;
+    *incarnation = __atomic_load_n (&v->obj.incarnation, __ATOMIC_ACQUIRE);
   }
   pthread_mutex_unlock (&p->table_lock);
   return r;
@@ -487,7 +491,8 @@ cow_volumes_info (struct cow_pool *pool, const char *name,
 {
   struct local_pool *p = LOCAL_POOL (pool);
   struct cow_object *o;
-  int r = cow_volumes_get (pool, name, false, &o, err);
+  unsigned incarnation;
+  int r = cow_volumes_get (pool, name, false, &o, &incarnation, err);
 
   if (r < 0)
     return r;
@@ -568,52 +573,109 @@ busy_error (struct cow_error *err, const char *name, unsigned nr)
 
 /* ---- Making objects ---- */
 
-/* Enter a new row into the table and the map state; control_lock held.
- * source: share its root, whose count page the caller made sure of.
+/* One of the objects that an operation makes together. */
+struct addition {
+  struct store_volume row;
+  struct local_volume *parent;  /* of a snapshot */
+  struct local_volume *source;  /* whose root to share, or NULL */
+  struct local_volume *made;
+};
+
+/* Allocate everything and enter it into lists that can be undone. */
+static int
+prepare_additions_locked (struct local_pool *p, struct addition *a, size_t nr)
+{
+  size_t i;
+  int r = 0;
+
+  for (i = 0; r == 0 && i < nr; i++) {
+    if (a[i].source)
+      a[i].row.flags |= a[i].source->row.flags & VOL_DAMAGED;
+    a[i].made = new_volume (p, &a[i].row);
+    r = a[i].made ? add_all_locked (p, a[i].made) : -ENOMEM;
+    if (r < 0 && a[i].made) {
+      destroy_volume (a[i].made);
+      a[i].made = NULL;
+    }
+    if (r == 0 && a[i].parent)
+      r = attach_snapshot_locked (a[i].parent, a[i].made);
+  }
+  return r;
+}
+
+static void
+undo_additions_locked (struct local_pool *p, struct addition *a, size_t nr)
+{
+  while (nr-- > 0) {
+    if (a[nr].made == NULL)
+      continue;
+    if (a[nr].made->parent)
+      detach_snapshot_locked (a[nr].made);
+    p->nr_all--;                /* the last one */
+    destroy_volume (a[nr].made);
+  }
+}
+
+/* The step that makes them real: all in one hold of the map lock, so that
+ * they are in one commit.
  */
 static int
-add_object (struct local_pool *p, const struct store_volume *row,
-            struct local_volume *parent, struct local_volume *source)
+add_step (struct local_pool *p, struct addition *a, size_t nr,
+          struct miss *miss)
 {
-  struct local_volume *v = new_volume (p, row);
-  struct miss miss;
-  int r = v ? 0 : -ENOMEM;
+  uint32_t count;
+  size_t i;
+  int r = 0;
 
-  if (r < 0)
-    return r;
-  pthread_mutex_lock (&p->table_lock);
-  r = add_all_locked (p, v);
-  if (r == 0 && parent)
-    r = attach_snapshot_locked (parent, v);
-  if (r < 0) {
-    if (p->nr_all && p->all[p->nr_all - 1] == v)
-      p->nr_all--;
-    pthread_mutex_unlock (&p->table_lock);
-    destroy_volume (v);
-    return r;
-  }
-  do {
-    pthread_rwlock_wrlock (&p->map_lock);
-    r = source && source->row.root
-      ? cow_node_get (p, source->row.root, &miss) : 0;
-    if (r == 0) {
-      v->row.id = p->next_volume++;
-      if (source) {
-        v->row.root = source->row.root;
-        v->row.level = source->row.level;
-      }
-      cow_volume_row_dirty (p, v);
+  for (i = 0; r == 0 && i < nr; i++)
+    if (a[i].source && a[i].source->row.root) {
+      r = cow_node_count (p, a[i].source->row.root, &count, miss);
+      if (r == 0 && count + nr >= COUNT_MAX)
+        r = -EMLINK;
     }
-    pthread_rwlock_unlock (&p->map_lock);
-  } while (r == -EAGAIN && (r = cow_cache_load (p, &miss)) == 0);
-  if (r == 0)
-    hash_locked (p, v);
-  else {
-    if (parent)
-      detach_snapshot_locked (v);
-    p->nr_all--;
-    destroy_volume (v);
+  for (i = 0; r == 0 && i < nr; i++) {
+    struct local_volume *v = a[i].made;
+
+    if (a[i].source && a[i].source->row.root)
+      r = cow_node_get (p, a[i].source->row.root, miss);
+    if (r < 0)
+      break;
+    v->row.id = v->obj.id = p->next_volume++;
+    if (a[i].source) {
+      v->row.root = a[i].source->row.root;
+      v->row.level = a[i].source->row.level;
+    }
+    cow_volume_row_dirty (p, v);
   }
+  if (r < 0 && i > 0)
+    cow_pool_set_read_only (p, -r);     /* half of them: never to be stored */
+  return r;
+}
+
+/* Enter new objects into the table and the map state, all or none.
+ * control_lock held, and the structure locks of the sources.
+ */
+static int
+add_objects (struct local_pool *p, struct addition *a, size_t nr)
+{
+  struct miss miss;
+  size_t i;
+  int r;
+
+  pthread_mutex_lock (&p->table_lock);
+  r = prepare_additions_locked (p, a, nr);
+  while (r == 0) {
+    pthread_rwlock_wrlock (&p->map_lock);
+    r = add_step (p, a, nr, &miss);
+    pthread_rwlock_unlock (&p->map_lock);
+    if (r != -EAGAIN)
+      break;
+    r = cow_cache_load (p, &miss);
+  }
+  if (r < 0)
+    undo_additions_locked (p, a, nr);
+  for (i = 0; r == 0 && i < nr; i++)
+    hash_locked (p, a[i].made);
   pthread_mutex_unlock (&p->table_lock);
   return r;
 }
@@ -657,7 +719,7 @@ cow_volumes_create (struct cow_pool *pool, const char *name, uint64_t size,
                     unsigned flags, struct cow_error *err)
 {
   struct local_pool *p = LOCAL_POOL (pool);
-  struct store_volume row = { .size = size, .created = time (NULL) };
+  struct addition a = { .row = { .size = size, .created = time (NULL) } };
   int r = check_size (p, size, err);
 
   if (r == 0 && (flags & COW_THICK))
@@ -670,9 +732,9 @@ cow_volumes_create (struct cow_pool *pool, const char *name, uint64_t size,
     return r;
   r = check_new_volume (p, name, err);
   if (r == 0) {
-    snprintf (row.name, sizeof row.name, "%s", name);
-    row.level = cow_tree_level_for (volume_chunks (p, size));
-    r = add_object (p, &row, NULL, NULL);
+    snprintf (a.row.name, sizeof a.row.name, "%s", name);
+    a.row.level = cow_tree_level_for (volume_chunks (p, size));
+    r = add_objects (p, &a, 1);
     if (r < 0)
       step_error (err, r, "create", name);
   }
@@ -685,7 +747,7 @@ cow_volumes_clone (struct cow_pool *pool, const char *source,
 {
   struct local_pool *p = LOCAL_POOL (pool);
   struct local_volume *src;
-  struct store_volume row = { .created = time (NULL) };
+  struct addition a = { .row = { .created = time (NULL) } };
   int r = begin_control (p, err);
 
   if (r < 0)
@@ -695,10 +757,10 @@ cow_volumes_clone (struct cow_pool *pool, const char *source,
     r = check_new_volume (p, name, err);
   if (r == 0) {
     pthread_rwlock_wrlock (&src->obj.structure);
-    row.size = src->row.size;
-    row.level = src->row.level;
-    snprintf (row.name, sizeof row.name, "%s", name);
-    r = add_object (p, &row, NULL, src);
+    a.source = src;
+    a.row.size = src->row.size;
+    snprintf (a.row.name, sizeof a.row.name, "%s", name);
+    r = add_objects (p, &a, 1);
     pthread_rwlock_unlock (&src->obj.structure);
     if (r < 0)
       step_error (err, r, "clone", source);
@@ -771,39 +833,24 @@ lock_structures (const struct snap_request *req, size_t nr,
   return n;
 }
 
-static void remove_object (struct local_pool *p, struct local_volume *v,
-                           bool cut_off);
-
 /* All or none; the structure locks make it one instant. */
 static int
 take_snapshots (struct local_pool *p, const struct snap_request *req,
                 size_t nr, struct cow_error *err)
 {
+  CLEANUP_FREE struct addition *a = calloc (nr + 1, sizeof *a);
   size_t i;
-  int r = 0;
+  int r;
 
-  for (i = 0; r == 0 && i < nr; i++) {
-    struct store_volume row = { .parent = req[i].volume->row.id,
-                                .size = req[i].volume->row.size,
-                                .created = time (NULL) };
-
-    snprintf (row.name, sizeof row.name, "%s", req[i].spec.snap);
-    r = add_object (p, &row, req[i].volume, req[i].volume);
-    if (r < 0) {
-      step_error (err, r, "snapshot", req[i].spec.volume);
-      while (i-- > 0) {
-        struct local_volume *s;
-
-        pthread_mutex_lock (&p->table_lock);
-        s = find_locked (p, req[i].volume->row.id, req[i].spec.snap);
-        pthread_mutex_unlock (&p->table_lock);
-        if (s)
-          remove_object (p, s, false);
-      }
-      break;
-    }
+  for (i = 0; a && i < nr; i++) {
+    a[i].parent = a[i].source = req[i].volume;
+    a[i].row.parent = req[i].volume->row.id;
+    a[i].row.size = req[i].volume->row.size;
+    a[i].row.created = time (NULL);
+    snprintf (a[i].row.name, sizeof a[i].row.name, "%s", req[i].spec.snap);
   }
-  return r;
+  r = a ? add_objects (p, a, nr) : -ENOMEM;
+  return r < 0 ? step_error (err, r, "snapshot", req[0].spec.volume) : 0;
 }
 
 int
@@ -834,15 +881,20 @@ cow_volumes_snapshot (struct cow_pool *pool, const char *const *names,
 /* ---- Removing ---- */
 
 /* Take an object out of the table.  With cut_off its handles end now, else
- * they pin what they show until they close.  control_lock held, no
- * structure lock of v.
+ * they pin what they show until they close, and handles that may write make
+ * it -EBUSY.  control_lock held, no structure lock of v.
  */
-static void
+static int
 remove_object (struct local_pool *p, struct local_volume *v, bool cut_off)
 {
   bool now;
+  int r = 0;
 
   pthread_mutex_lock (&p->table_lock);
+  if (!cut_off && v->obj.nr_open_rw > 0) {
+    pthread_mutex_unlock (&p->table_lock);
+    return -EBUSY;
+  }
   unhash_locked (p, v);
   if (v->parent)
     detach_snapshot_locked (v);
@@ -855,18 +907,31 @@ remove_object (struct local_pool *p, struct local_volume *v, bool cut_off)
             (unsigned long long) v->row.id);
   cow_volume_row_dirty (p, v);
   pthread_rwlock_unlock (&p->map_lock);
-  if (now)
+  if (now) {
     v->obj.nr_open++;           /* keep it while we work on it */
+    __atomic_add_fetch (&v->obj.incarnation, 1, __ATOMIC_RELEASE);
+  }
   pthread_mutex_unlock (&p->table_lock);
   if (!now)
-    return;
+    return 0;
   pthread_rwlock_wrlock (&v->obj.structure);
-  v->obj.incarnation++;
-  release_root (p, v);
+  r = release_root (p, v);
   pthread_rwlock_unlock (&v->obj.structure);
   pthread_mutex_lock (&p->table_lock);
   v->obj.nr_open--;
   pthread_mutex_unlock (&p->table_lock);
+  return r;
+}
+
+static unsigned
+open_for_writing (struct local_pool *p, const struct local_volume *v)
+{
+  unsigned nr;
+
+  pthread_mutex_lock (&p->table_lock);
+  nr = v->obj.nr_open_rw;
+  pthread_mutex_unlock (&p->table_lock);
+  return nr;
 }
 
 static int
@@ -903,10 +968,18 @@ cow_volumes_remove (struct cow_pool *pool, const char *name, unsigned flags,
   if (r == 0)
     r = check_removable (p, v, name, flags, err);
   if (r == 0) {
-    while (v->nr_snapshots > 0)
-      remove_object (p, v->snapshot[v->nr_snapshots - 1], false);
-    remove_object (p, v, flags & COW_FORCE);
-    cow_jobs_deletion (p, name);
+    while (r == 0 && v->nr_snapshots > 0)
+      r = remove_object (p, v->snapshot[v->nr_snapshots - 1], false);
+    if (r == 0)
+      r = remove_object (p, v, flags & COW_FORCE);
+    if (r == -EBUSY)
+      r = busy_error (err, name, open_for_writing (p, v));
+    else if (r < 0)
+      r = cow_error_set (err, -r, "io-error", "'%s' is removed, but its space "
+                         "cannot be freed: %s; run 'cowshed check'", name,
+                         strerror (-r));
+    else
+      cow_jobs_deletion (p, name);
   }
   r = end_control (p, flags, r, err);
   if (r == 0) {
@@ -968,17 +1041,6 @@ cow_volumes_rename (struct cow_pool *pool, const char *from, const char *to,
   return end_control (p, flags, r, err);
 }
 
-static unsigned
-open_for_writing (struct local_pool *p, const struct local_volume *v)
-{
-  unsigned nr;
-
-  pthread_mutex_lock (&p->table_lock);
-  nr = v->obj.nr_open_rw;
-  pthread_mutex_unlock (&p->table_lock);
-  return nr;
-}
-
 static void
 set_size (struct local_pool *p, struct local_volume *v, uint64_t size)
 {
@@ -1018,7 +1080,7 @@ shrink (struct local_pool *p, struct local_volume *v, uint64_t size)
   int r = cow_io_zero (&v->obj, v->obj.size - size, size, 0, &changed);
 
   if (r == 0) {
-    v->obj.incarnation++;
+    __atomic_add_fetch (&v->obj.incarnation, 1, __ATOMIC_RELEASE);
     set_size (p, v, size);
   }
   return r;
@@ -1038,6 +1100,9 @@ cow_volumes_resize (struct cow_pool *pool, const char *name, uint64_t size,
   if (r < 0)
     return r;
   r = find_volume (p, name, &v, err);
+  if (r == 0 && (v->row.flags & VOL_DAMAGED))
+    r = cow_error_set (err, EROFS, "damaged", "'%s' is damaged and therefore "
+                       "read-only", name);
   if (r == 0 && size < v->row.size && !(flags & COW_SHRINK))
     r = cow_error_set (err, EINVAL, "invalid-size",
                        "'%s' has %llu bytes; making it smaller loses data "
@@ -1068,13 +1133,16 @@ swap_root (struct local_pool *p, struct local_volume *v,
     r = v->row.root ? cow_node_need (p, v->row.root, &miss) : 0;
     if (r == 0 && s->row.root)
       r = cow_node_get (p, s->row.root, &miss);
-    if (r == 0 && v->row.root)
+    if (r == 0 && v->row.root) {
       r = cow_node_put (p, v->row.root, v->row.level, &miss);
+      if (r < 0)
+        cow_pool_set_read_only (p, -r); /* half-way: never to be stored */
+    }
     if (r == 0) {
       v->row.root = s->row.root;
       v->row.level = s->row.level;
       v->row.size = v->obj.size = s->row.size;
-      v->obj.incarnation++;
+      __atomic_add_fetch (&v->obj.incarnation, 1, __ATOMIC_RELEASE);
       memset (v->hint, 0, sizeof v->hint);
       cow_volume_row_dirty (p, v);
     }

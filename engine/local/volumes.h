@@ -14,7 +14,8 @@ int cow_volumes_load (struct local_pool *p, struct cow_error *err);
 void cow_volumes_free (struct local_pool *p);
 
 int cow_volumes_get (struct cow_pool *, const char *, bool rw,
-                     struct cow_object **, struct cow_error *);
+                     struct cow_object **, unsigned *incarnation,
+                     struct cow_error *);
 void cow_volumes_put (struct cow_object *, bool rw);
 int cow_volumes_list (struct cow_pool *,
                       int (*fn) (void *, const struct cow_volume_info *),

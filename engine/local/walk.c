@@ -181,10 +181,11 @@ cow_walk_extents (struct cow_object *o, uint64_t len, uint64_t offset,
                       .physical = flags & COW_EXTENTS_PHYSICAL,
                       .start = offset, .end = offset + len };
   uint64_t index = offset >> p->chunk_shift;
+  uint64_t end = (m.end + p->chunk_size - 1) >> p->chunk_shift;
   struct leaf_view view;
   int r = 0;
 
-  while (r == 0 && index << p->chunk_shift < m.end) {
+  while (r == 0 && index < end) {
     uint64_t at = index << p->chunk_shift;
 
     r = view_leaf (p, LOCAL_VOLUME (o), index, &view);
@@ -247,14 +248,14 @@ same_span (struct local_pool *p, const struct store_volume *a,
       return 0;
     if (la > 0 && descend_a && ia) {
       o = cow_cache_get (p, OBJ_NODE, ia, la, miss);
-      if (o == NULL)
-        return -EAGAIN;
+      if (o == NULL || o->level != la)
+        return o ? -EIO : -EAGAIN;
       ia = o->child[(index >> cow_level_shift (la)) & (INNER_CHILDREN - 1)];
     }
     if (lb > 0 && descend_b && ib) {
       o = cow_cache_get (p, OBJ_NODE, ib, lb, miss);
-      if (o == NULL)
-        return -EAGAIN;
+      if (o == NULL || o->level != lb)
+        return o ? -EIO : -EAGAIN;
       ib = o->child[(index >> cow_level_shift (lb)) & (INNER_CHILDREN - 1)];
     }
     if (descend_a && la > 0)
@@ -414,8 +415,8 @@ path_counts_one (struct local_pool *p, const struct local_volume *v,
     if (r < 0 || level == 0)
       break;
     o = cow_cache_get (p, OBJ_NODE, id, level, &miss);
-    if (o == NULL)
-      r = -EAGAIN;
+    if (o == NULL || o->level != level)
+      r = o ? -EIO : -EAGAIN;
     else
       id = o->child[(index >> cow_level_shift (level)) &
                     (INNER_CHILDREN - 1)];
