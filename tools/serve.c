@@ -111,9 +111,15 @@ static void
 exec_nbdkit (const struct supervisor *v, int err_fd, pid_t parent)
 {
   const char *preload = getenv ("COWSHED_PRELOAD");
+  char text[32];
   int r;
 
-  prctl (PR_SET_PDEATHSIG, SIGTERM);
+  /* nbdkit changes it to SIGTERM, and the plugin, which knows us by the
+   * variable, back (see there).
+   */
+  snprintf (text, sizeof text, "%ld", (long) parent);
+  setenv ("COWSHED_SUPERVISOR", text, 1);
+  prctl (PR_SET_PDEATHSIG, SIGKILL);
   if (getppid () != parent)     /* it died before that line */
     _exit (STATUS_FAILED);
   dup2 (err_fd, STDERR_FILENO);

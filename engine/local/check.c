@@ -115,6 +115,7 @@ struct checker {
   size_t nr_volumes;
   struct { uint64_t id; unsigned level; } *queue;
   size_t nr_queue;
+  uint64_t queued;              /* the queued node being walked, or 0 */
   struct found_map regions;     /* page + 1 -> used, level: unused */
   bool repair;
   uint64_t nr_chunks;           /* bound on chunk numbers */
@@ -273,7 +274,8 @@ walk (struct checker *c)
       c->owner_damaged = true;
       fault (c, c->owner, "node %llu (level %u): %s",
              (unsigned long long) v.id, v.level, why);
-      last_fault_lasts (c);
+      if (v.id != c->queued)    /* that one is simply forgotten */
+        last_fault_lasts (c);
       r = 0;
     }
     if (c->progress && ++c->done % 1000 == 0)
@@ -370,6 +372,7 @@ walk_queue (struct checker *c)
              (unsigned long long) c->queue[i].id, c->queue[i].level);
       continue;
     }
+    c->queued = c->queue[i].id;
     r = refer_node (c, c->queue[i].id, c->queue[i].level);
     if (r == 0)
       r = walk (c);

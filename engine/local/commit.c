@@ -24,6 +24,8 @@
 
 #define MIN_BALLAST (UINT64_C (8) << 20)
 #define MAX_BALLAST (UINT64_C (32) << 20)
+/* What starting a server takes besides commits: its sockets, a pid file. */
+#define STARTING_ROOM (UINT64_C (1) << 20)
 /* Dirty records from which a commit starts, and writers wait; no more than
  * what the ballast has room for.
  */
@@ -342,10 +344,9 @@ watch_fill (struct local_pool *p)
   p->fill_level = level;
   if (level <= before)
     return;
-  snprintf (text, sizeof text, "pool %s is %llu%% full (%llu of %llu bytes)",
-            p->pool.name, (unsigned long long) percent,
-            (unsigned long long) (st.capacity - st.free),
-            (unsigned long long) st.capacity);
+  snprintf (text, sizeof text, "pool %s is %llu%% full: %llu bytes are used, "
+            "%llu free", p->pool.name, (unsigned long long) percent,
+            (unsigned long long) st.used, (unsigned long long) st.free);
   cow_log (COW_LOG_WARNING, "%s", text);
   if (o->event)
     o->event (o->event_opaque, kinds[level], p->pool.name, "", text);
@@ -436,24 +437,27 @@ make_ballast (struct local_pool *p)
   CLEANUP_CLOSE int fd = -1;
   struct statvfs vfs;
   struct stat st;
-  uint64_t bytes;
+  uint64_t full, size, avail, want;
 
   if (asprintf (&path, "%s/ballast", p->pool.dir) < 0)
     return -ENOMEM;
   fd = open (path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd == -1 || fstat (fd, &st) == -1 || fstatvfs (fd, &vfs) == -1)
     return -errno;
-  bytes = ballast_bytes (&vfs);
-  if ((uint64_t) st.st_size >= bytes)
+  full = ballast_bytes (&vfs);
+  size = st.st_size;
+  avail = (uint64_t) vfs.f_bavail * vfs.f_frsize;
+  if (size >= full)
     return 0;
-  if ((uint64_t) vfs.f_bavail * vfs.f_frsize < 2 * bytes)
-    return -ENOSPC;
-  if (fallocate (fd, 0, 0, bytes) == -1) {
-    int r = -errno;
-
-    return ftruncate (fd, 0) == -1 ? -errno : r;
+  /* All of it, or at least the half that counts as enough. */
+  want = avail >= full - size + STARTING_ROOM ? full : full / 2;
+  if (want > size && avail >= want - size + STARTING_ROOM) {
+    if (fallocate (fd, 0, 0, want) == 0)
+      size = want;
+    else if (ftruncate (fd, size) == -1)
+      return -errno;
   }
-  return 0;
+  return size >= full / 2 ? 0 : -ENOSPC;
 }
 
 /* A file system without room for it counts as full. */
@@ -481,4 +485,22 @@ cow_ballast_drop (struct local_pool *p)
            "is released so that deleting and trimming can go on",
            p->pool.name);
   return true;
+}
+
+void
+cow_ballast_open (struct local_pool *p)
+{
+  CLEANUP_FREE char *path = NULL;
+  struct statvfs vfs;
+  struct stat st;
+
+  cow_ballast_make (p);
+  if (statvfs (p->pool.dir, &vfs) == -1 ||
+      (uint64_t) vfs.f_bavail * vfs.f_frsize >= STARTING_ROOM ||
+      asprintf (&path, "%s/ballast", p->pool.dir) < 0 ||
+      stat (path, &st) == -1 || (uint64_t) st.st_size < STARTING_ROOM)
+    return;
+  /* May fail silently: then starting fails, and says so itself. */
+  if (truncate (path, st.st_size - STARTING_ROOM) == 0)
+    cow_ballast_make (p);
 }

@@ -40,6 +40,10 @@ void cow_commit_kick (struct local_pool *p);
  * is allocated.  make: 0, -ENOSPC, or another error, which leaves it out.
  */
 int cow_ballast_make (struct local_pool *p);
+/* When the pool is opened: make it, or, if there is no room even for what a
+ * server needs to start, give a part of it up.  Half of it is enough.
+ */
+void cow_ballast_open (struct local_pool *p);
 bool cow_ballast_drop (struct local_pool *p);
 
 static inline bool

@@ -10,7 +10,8 @@
  *   fold.c    merging chunk pairs
  *   io.c      read, write, zero, trim
  *   walk.c    extents, diff, info
- *   volumes.c the table of volumes and the operations on it
+ *   table.c   names, handles, objects
+ *   volumes.c the control operations on them
  *   pool.c    init, open, close
  *
  * THE MAP LOCK.  One reader-writer lock per pool, map_lock, stands for the

@@ -597,7 +597,7 @@ cow_pool_open (const char *spec, const struct cow_pool_options *o,
     r = load_state (p, err);
   if (r < 0)
     goto fail;
-  cow_ballast_make (p);
+  cow_ballast_open (p);
   p->scavenge.due = !p->conf.clean;
   /* Should this fail (a full disk), a later open punches nothing: the mark
    * says no more than that.

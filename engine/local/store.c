@@ -19,6 +19,7 @@
 #include "store.h"
 
 #define NR_LOADERS 4
+#define VACUUM_COMMITS 256
 /* For an administrator's sqlite3 that writes; nobody else does. */
 #define BUSY_TIMEOUT_MS 10000
 /* Frames in the log from which a restart is forced. */
@@ -78,6 +79,7 @@ struct cow_store {
   sqlite3_stmt *st[NR_STATEMENTS];
   struct loader loaders[NR_LOADERS];
   unsigned nr_loaders, next_loader;
+  unsigned nr_commits;          /* the committer's */
   int wal_pages;                /* after the last commit; the committer's */
   pthread_mutex_t ckpt_lock;
   sqlite3 *ckpt;
@@ -708,8 +710,13 @@ cow_store_set_clean (struct cow_store *s, bool clean)
 int
 cow_store_commit (struct cow_store *s)
 {
-  int r = step_done (s->st[ST_COMMIT], "commit");
+  int r = 0;
 
+  /* Give free pages of the database back, now and then a few. */
+  if (++s->nr_commits % VACUUM_COMMITS == 0)
+    r = exec (s->writer, "PRAGMA incremental_vacuum(512)");
+  if (r == 0)
+    r = step_done (s->st[ST_COMMIT], "commit");
   if (r < 0)
     return r;
   /* Passive checkpoints beside a steady committer never let the log start

@@ -14,504 +14,13 @@
 #include "counts.h"
 #include "fold.h"
 #include "io.h"
-#include "log.h"
 #include "names.h"
 #include "reap.h"
+#include "table.h"
 #include "tree.h"
 #include "volumes.h"
-#include "walk.h"
 
 #define MAX_SIZE ((uint64_t) INT64_MAX)
-#define FULL_NAME sizeof (((struct cow_volume_info *) NULL)->name)
-
-/* ---- The table (table_lock) ---- */
-
-static size_t
-name_bucket (const struct local_pool *p, uint64_t parent, const char *name)
-{
-  uint64_t h = parent * UINT64_C (0x9e3779b97f4a7c15) + 5381;
-
-  for (; *name; name++)
-    h = h * 33 + (unsigned char) *name;
-  return (h ^ (h >> 32)) & (p->nr_name_buckets - 1);
-}
-
-static struct local_volume *
-find_locked (struct local_pool *p, uint64_t parent, const char *name)
-{
-  struct local_volume *v = p->by_name[name_bucket (p, parent, name)];
-
-  while (v && (v->row.parent != parent || strcmp (v->row.name, name) != 0))
-    v = v->hash_next;
-  return v;
-}
-
-static void
-hash_locked (struct local_pool *p, struct local_volume *v)
-{
-  size_t b = name_bucket (p, v->row.parent, v->row.name);
-
-  v->hash_next = p->by_name[b];
-  p->by_name[b] = v;
-}
-
-static void
-unhash_locked (struct local_pool *p, struct local_volume *v)
-{
-  struct local_volume **link =
-    &p->by_name[name_bucket (p, v->row.parent, v->row.name)];
-
-  while (*link != v)
-    link = &(*link)->hash_next;
-  *link = v->hash_next;
-}
-
-static struct local_volume *
-new_volume (struct local_pool *p, const struct store_volume *row)
-{
-  struct local_volume *v = calloc (1, sizeof *v);
-
-  if (v == NULL)
-    return NULL;
-  v->row = *row;
-  v->obj.pool = &p->pool;
-  v->obj.id = row->id;
-  v->obj.size = row->size;
-  v->obj.readonly = row->parent != 0 || (row->flags & VOL_DAMAGED);
-  cow_rwlock_init (&v->obj.structure);
-  cow_ranges_init (&v->obj.ranges);
-  return v;
-}
-
-static void
-destroy_volume (struct local_volume *v)
-{
-  pthread_rwlock_destroy (&v->obj.structure);
-  cow_ranges_destroy (&v->obj.ranges);
-  free (v->snapshot);
-  free (v);
-}
-
-static int
-add_all_locked (struct local_pool *p, struct local_volume *v)
-{
-  if (p->nr_all == p->room_all) {
-    size_t room = p->room_all ? p->room_all * 2 : 64;
-    struct local_volume **bigger =
-      realloc (p->all, room * sizeof *bigger);
-
-    if (bigger == NULL)
-      return -ENOMEM;
-    p->all = bigger;
-    p->room_all = room;
-  }
-  p->all[p->nr_all++] = v;
-  return 0;
-}
-
-static int
-attach_snapshot_locked (struct local_volume *parent, struct local_volume *s)
-{
-  struct local_volume **bigger =
-    realloc (parent->snapshot, (parent->nr_snapshots + 1) * sizeof *bigger);
-
-  if (bigger == NULL)
-    return -ENOMEM;
-  parent->snapshot = bigger;
-  parent->snapshot[parent->nr_snapshots++] = s;
-  s->parent = parent;
-  return 0;
-}
-
-static void
-detach_snapshot_locked (struct local_volume *s)
-{
-  struct local_volume *v = s->parent;
-  unsigned i;
-
-  for (i = 0; i < v->nr_snapshots && v->snapshot[i] != s; i++)
-    ;
-  if (i < v->nr_snapshots)
-    memmove (&v->snapshot[i], &v->snapshot[i + 1],
-             (--v->nr_snapshots - i) * sizeof v->snapshot[0]);
-  s->parent = NULL;
-}
-
-static const char *
-full_name (const struct local_volume *v, char *buf)
-{
-  if (v->parent)
-    snprintf (buf, FULL_NAME, "%s@%s", v->parent->row.name, v->row.name);
-  else
-    snprintf (buf, FULL_NAME, "%s", v->row.name);
-  return buf;
-}
-
-/* Objects that are gone by name are freed once nobody holds them.
- * control_lock held.
- */
-static void
-sweep_gone (struct local_pool *p)
-{
-  size_t i, kept = 0;
-
-  pthread_mutex_lock (&p->table_lock);
-  if (p->nr_gone == 0) {
-    pthread_mutex_unlock (&p->table_lock);
-    return;
-  }
-  pthread_rwlock_rdlock (&p->map_lock);
-  for (i = 0; i < p->nr_all; i++) {
-    struct local_volume *v = p->all[i];
-
-    if (v->gone && v->released && v->obj.nr_open == 0 && !v->row_dirty &&
-        !v->row_frozen) {
-      destroy_volume (v);
-      p->nr_gone--;
-    }
-    else
-      p->all[kept++] = v;
-  }
-  p->nr_all = kept;
-  pthread_rwlock_unlock (&p->map_lock);
-  pthread_mutex_unlock (&p->table_lock);
-}
-
-/* ---- Loading ---- */
-
-struct loading {
-  struct local_pool *p;
-  struct cow_error *err;
-  size_t nr_volumes;
-};
-
-static struct local_volume *
-find_id (struct local_volume *const *sorted, size_t nr, uint64_t id)
-{
-  size_t low = 0, high = nr;
-
-  while (low < high) {
-    size_t mid = low + (high - low) / 2;
-
-    if (sorted[mid]->row.id == id)
-      return sorted[mid];
-    if (sorted[mid]->row.id < id)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return NULL;
-}
-
-static int
-load_volume (void *opaque, const struct store_volume *row)
-{
-  struct loading *l = opaque;
-  struct local_pool *p = l->p;
-  struct local_volume *v = new_volume (p, row), *parent;
-
-  if (v == NULL || add_all_locked (p, v) < 0)
-    return cow_error_set (l->err, ENOMEM, "no-memory", "out of memory");
-  if (row->flags & VOL_DELETED) {
-    v->gone = true;
-    p->nr_gone++;
-    return 0;
-  }
-  if (row->parent == 0)
-    l->nr_volumes = p->nr_all;  /* they come first, by id */
-  else {
-    parent = find_id (p->all, l->nr_volumes, row->parent);
-    if (parent == NULL || parent->row.parent != 0)
-      return cow_error_set (l->err, EIO, "damaged",
-                            "meta.db is damaged: snapshot '%s' belongs to "
-                            "no volume (id %llu)", row->name,
-                            (unsigned long long) row->parent);
-    if (attach_snapshot_locked (parent, v) < 0)
-      return -ENOMEM;
-  }
-  hash_locked (p, v);
-  return 0;
-}
-
-static int release_root (struct local_pool *p, struct local_volume *v);
-
-/* For volumes that were deleted while open. */
-static void
-finish_deletions (struct local_pool *p)
-{
-  size_t i;
-
-  /* One that fails is logged; the other volumes must not suffer for it. */
-  for (i = 0; i < p->nr_all; i++)
-    if (p->all[i]->gone && !p->all[i]->released)
-      release_root (p, p->all[i]);
-}
-
-int
-cow_volumes_load (struct local_pool *p, struct cow_error *err)
-{
-  struct loading l = { .p = p, .err = err };
-  int r;
-
-  p->nr_name_buckets = 1 << 16;
-  p->by_name = calloc (p->nr_name_buckets, sizeof *p->by_name);
-  if (p->by_name == NULL)
-    return -ENOMEM;
-  r = cow_store_each_volume (p->store, load_volume, &l, err);
-  if (r == 0)
-    finish_deletions (p);
-  return r;
-}
-
-void
-cow_volumes_free (struct local_pool *p)
-{
-  size_t i;
-
-  for (i = 0; i < p->nr_all; i++)
-    destroy_volume (p->all[i]);
-  free (p->all);
-  free (p->by_name);
-}
-
-/* ---- Finding ---- */
-
-/* Parse an object's name, without pool part or range. */
-static int
-parse (const char *name, struct cow_spec *spec, struct cow_error *err)
-{
-  int r = cow_spec_parse (name, 0, spec, err);
-
-  if (r == 0 && spec->pool[0])
-    return cow_error_set (err, EINVAL, "invalid-name",
-                          "'%.200s': a name without a pool part is expected "
-                          "here", name);
-  return r;
-}
-
-static int
-find_spec_locked (struct local_pool *p, const struct cow_spec *spec,
-                  struct local_volume **v, struct cow_error *err)
-{
-  *v = find_locked (p, 0, spec->volume);
-  if (*v == NULL)
-    return cow_error_set (err, ENOENT, "not-found",
-                          "pool %s has no volume '%s'", p->pool.name,
-                          spec->volume);
-  if (spec->snap[0] == 0)
-    return 0;
-  *v = find_locked (p, (*v)->row.id, spec->snap);
-  if (*v == NULL)
-    return cow_error_set (err, ENOENT, "not-found",
-                          "volume '%s' has no snapshot '%s'", spec->volume,
-                          spec->snap);
-  return 0;
-}
-
-static int
-find_name (struct local_pool *p, const char *name, struct local_volume **v,
-           struct cow_error *err)
-{
-  struct cow_spec spec;
-  int r = parse (name, &spec, err);
-
-  if (r < 0)
-    return r;
-  pthread_mutex_lock (&p->table_lock);
-  r = find_spec_locked (p, &spec, v, err);
-  pthread_mutex_unlock (&p->table_lock);
-  return r;
-}
-
-/* Find what must be a volume, not a snapshot. */
-static int
-find_volume (struct local_pool *p, const char *name, struct local_volume **v,
-             struct cow_error *err)
-{
-  int r = find_name (p, name, v, err);
-
-  if (r == 0 && (*v)->row.parent != 0)
-    return cow_error_set (err, EINVAL, "invalid-name",
-                          "'%s' is a snapshot; a volume is expected", name);
-  return r;
-}
-
-int
-cow_volumes_get (struct cow_pool *pool, const char *name, bool rw,
-                 struct cow_object **o, unsigned *incarnation,
-                 struct cow_error *err)
-{
-  struct local_pool *p = LOCAL_POOL (pool);
-  struct local_volume *v;
-  struct cow_spec spec;
-  int r = parse (name, &spec, err);
-
-  if (r < 0)
-    return r;
-  pthread_mutex_lock (&p->table_lock);
-  r = find_spec_locked (p, &spec, &v, err);
-  if (r == 0) {
-    v->obj.nr_open++;
-    if (rw && !v->obj.readonly)
-      v->obj.nr_open_rw++;
-    *o = &v->obj;
-    *incarnation = __atomic_load_n (&v->obj.incarnation, __ATOMIC_ACQUIRE);
-  }
-  pthread_mutex_unlock (&p->table_lock);
-  return r;
-}
-
-/* Drop the root of an object that is gone; the last step of a deletion. */
-static int
-release_root (struct local_pool *p, struct local_volume *v)
-{
-  struct miss miss;
-  int r;
-
-  do {
-    pthread_rwlock_wrlock (&p->map_lock);
-    r = v->row.root ? cow_node_put (p, v->row.root, v->row.level, &miss) : 0;
-    if (r == 0)
-      r = cow_changes_gone_volume (p, v->row.id);
-    if (r == 0) {
-      v->row.root = 0;
-      v->released = true;
-    }
-    pthread_rwlock_unlock (&p->map_lock);
-  } while (r == -EAGAIN && (r = cow_cache_load (p, &miss)) == 0);
-  if (r < 0)
-    cow_log (COW_LOG_ERROR, "pool %s: the space of deleted volume id %llu "
-             "cannot be freed: %s", p->pool.name,
-             (unsigned long long) v->row.id, strerror (-r));
-  return r;
-}
-
-void
-cow_volumes_put (struct cow_object *o, bool rw)
-{
-  struct local_pool *p = LOCAL_POOL (o->pool);
-  struct local_volume *v = LOCAL_VOLUME (o);
-  bool last;
-
-  pthread_mutex_lock (&p->table_lock);
-  if (rw)
-    o->nr_open_rw--;
-  last = o->nr_open == 1 && v->gone && !v->released;
-  if (!last)
-    o->nr_open--;
-  pthread_mutex_unlock (&p->table_lock);
-  if (!last)
-    return;
-  release_root (p, v);
-  cow_reap_kick (p);
-  pthread_mutex_lock (&p->table_lock);
-  o->nr_open--;
-  pthread_mutex_unlock (&p->table_lock);
-}
-
-/* ---- Listing ---- */
-
-static void
-fill_info_locked (const struct local_volume *v, struct cow_volume_info *info)
-{
-  memset (info, 0, sizeof *info);
-  full_name (v, info->name);
-  info->id = v->row.id;
-  info->size = v->row.size;
-  info->created = v->row.created;
-  info->is_snapshot = v->row.parent != 0;
-  info->readonly = v->obj.readonly;
-  info->thick = v->row.flags & VOL_THICK;
-  info->damaged = v->row.flags & VOL_DAMAGED;
-  info->nr_snapshots = v->nr_snapshots;
-  info->nr_open = v->obj.nr_open;
-  info->nr_open_rw = v->obj.nr_open_rw;
-}
-
-static int
-compare_names (const void *a, const void *b)
-{
-  const struct local_volume *const *x = a, *const *y = b;
-
-  return strcmp ((*x)->row.name, (*y)->row.name);
-}
-
-/* Infos of all objects in list order, in a new array. */
-static int
-gather_infos (struct local_pool *p, struct cow_volume_info **out, size_t *nr)
-{
-  struct local_volume **sorted;
-  size_t i, k, n = 0, total = 0;
-
-  pthread_mutex_lock (&p->table_lock);
-  sorted = calloc (p->nr_all + 1, sizeof *sorted);
-  *out = calloc (p->nr_all + 1, sizeof **out);
-  for (i = 0; sorted && *out && i < p->nr_all; i++)
-    if (!p->all[i]->gone && p->all[i]->row.parent == 0)
-      sorted[n++] = p->all[i];
-  if (sorted)
-    qsort (sorted, n, sizeof *sorted, compare_names);
-  for (i = 0; *out && i < n; i++) {
-    fill_info_locked (sorted[i], &(*out)[total++]);
-    for (k = 0; k < sorted[i]->nr_snapshots; k++)
-      fill_info_locked (sorted[i]->snapshot[k], &(*out)[total++]);
-  }
-  pthread_mutex_unlock (&p->table_lock);
-  *nr = total;
-  if (sorted && *out) {
-    free (sorted);
-    return 0;
-  }
-  free (sorted);
-  free (*out);
-  return -ENOMEM;
-}
-
-int
-cow_volumes_list (struct cow_pool *pool,
-                  int (*fn) (void *, const struct cow_volume_info *),
-                  void *opaque)
-{
-  CLEANUP_FREE struct cow_volume_info *infos = NULL;
-  size_t nr = 0, i;
-  int r = gather_infos (LOCAL_POOL (pool), &infos, &nr);
-
-  if (r < 0) {
-    infos = NULL;
-    return r;
-  }
-  for (i = 0; r == 0 && i < nr; i++)
-    r = fn (opaque, &infos[i]);
-  return r;
-}
-
-int
-cow_volumes_info (struct cow_pool *pool, const char *name,
-                  struct cow_volume_info *info, struct cow_error *err)
-{
-  struct local_pool *p = LOCAL_POOL (pool);
-  struct cow_object *o;
-  unsigned incarnation;
-  int r = cow_volumes_get (pool, name, false, &o, &incarnation, err);
-
-  if (r < 0)
-    return r;
-  pthread_mutex_lock (&p->table_lock);
-  fill_info_locked (LOCAL_VOLUME (o), info);
-  info->nr_open--;              /* our own handle */
-  pthread_mutex_unlock (&p->table_lock);
-  pthread_rwlock_rdlock (&o->structure);
-  r = cow_walk_usage (p, LOCAL_VOLUME (o), &info->allocated,
-                      &info->exclusive);
-  pthread_rwlock_unlock (&o->structure);
-  info->shared = info->allocated - info->exclusive;
-  cow_volumes_put (o, false);
-  if (r < 0)
-    return cow_error_set (err, -r, r == -EIO ? "damaged" : "io-error",
-                          "the map of '%s' cannot be read: %s", name,
-                          strerror (-r));
-  return 0;
-}
 
 /* ---- Beginning and ending a control operation ---- */
 
@@ -534,7 +43,7 @@ static int
 end_control (struct local_pool *p, unsigned flags, int r,
              struct cow_error *err)
 {
-  sweep_gone (p);
+  cow_table_sweep (p);
   pthread_mutex_unlock (&p->control_lock);
   if (r < 0 || (flags & COW_NOSYNC))
     return r;
@@ -591,14 +100,14 @@ prepare_additions_locked (struct local_pool *p, struct addition *a, size_t nr)
   for (i = 0; r == 0 && i < nr; i++) {
     if (a[i].source)
       a[i].row.flags |= a[i].source->row.flags & VOL_DAMAGED;
-    a[i].made = new_volume (p, &a[i].row);
-    r = a[i].made ? add_all_locked (p, a[i].made) : -ENOMEM;
+    a[i].made = cow_table_new (p, &a[i].row);
+    r = a[i].made ? cow_table_add_locked (p, a[i].made) : -ENOMEM;
     if (r < 0 && a[i].made) {
-      destroy_volume (a[i].made);
+      cow_table_destroy (a[i].made);
       a[i].made = NULL;
     }
     if (r == 0 && a[i].parent)
-      r = attach_snapshot_locked (a[i].parent, a[i].made);
+      r = cow_table_attach_locked (a[i].parent, a[i].made);
   }
   return r;
 }
@@ -610,9 +119,9 @@ undo_additions_locked (struct local_pool *p, struct addition *a, size_t nr)
     if (a[nr].made == NULL)
       continue;
     if (a[nr].made->parent)
-      detach_snapshot_locked (a[nr].made);
+      cow_table_detach_locked (a[nr].made);
     p->nr_all--;                /* the last one */
-    destroy_volume (a[nr].made);
+    cow_table_destroy (a[nr].made);
   }
 }
 
@@ -675,7 +184,7 @@ add_objects (struct local_pool *p, struct addition *a, size_t nr)
   if (r < 0)
     undo_additions_locked (p, a, nr);
   for (i = 0; r == 0 && i < nr; i++)
-    hash_locked (p, a[i].made);
+    cow_table_hash_locked (p, a[i].made);
   pthread_mutex_unlock (&p->table_lock);
   return r;
 }
@@ -692,7 +201,7 @@ check_new_volume (struct local_pool *p, const char *name,
                           "letters, digits, '.', '_' and '-' are expected, "
                           "the first a letter or digit", name);
   pthread_mutex_lock (&p->table_lock);
-  v = find_locked (p, 0, name);
+  v = cow_table_find_locked (p, 0, name);
   pthread_mutex_unlock (&p->table_lock);
   return v ? exists_error (err, name) : 0;
 }
@@ -752,7 +261,7 @@ cow_volumes_clone (struct cow_pool *pool, const char *source,
 
   if (r < 0)
     return r;
-  r = find_name (p, source, &src, err);
+  r = cow_table_find (p, source, &src, err);
   if (r == 0)
     r = check_new_volume (p, name, err);
   if (r == 0) {
@@ -783,7 +292,7 @@ find_snap_volumes (struct local_pool *p, const char *const *names, size_t nr,
   int r = 0;
 
   for (i = 0; r == 0 && i < nr; i++) {
-    r = parse (names[i], &req[i].spec, err);
+    r = cow_table_parse (names[i], &req[i].spec, err);
     if (r == 0 && req[i].spec.snap[0] == 0)
       r = cow_error_set (err, EINVAL, "invalid-name",
                          "'%s' names no snapshot: VOLUME@SNAP is expected",
@@ -795,12 +304,12 @@ find_snap_volumes (struct local_pool *p, const char *const *names, size_t nr,
     if (r < 0)
       break;
     pthread_mutex_lock (&p->table_lock);
-    req[i].volume = find_locked (p, 0, req[i].spec.volume);
+    req[i].volume = cow_table_find_locked (p, 0, req[i].spec.volume);
     if (req[i].volume == NULL)
       r = cow_error_set (err, ENOENT, "not-found",
                          "pool %s has no volume '%s'", p->pool.name,
                          req[i].spec.volume);
-    else if (find_locked (p, req[i].volume->row.id, req[i].spec.snap))
+    else if (cow_table_find_locked (p, req[i].volume->row.id, req[i].spec.snap))
       r = exists_error (err, names[i]);
     pthread_mutex_unlock (&p->table_lock);
   }
@@ -895,9 +404,9 @@ remove_object (struct local_pool *p, struct local_volume *v, bool cut_off)
     pthread_mutex_unlock (&p->table_lock);
     return -EBUSY;
   }
-  unhash_locked (p, v);
+  cow_table_unhash_locked (p, v);
   if (v->parent)
-    detach_snapshot_locked (v);
+    cow_table_detach_locked (v);
   now = cut_off || v->obj.nr_open == 0;
   p->nr_gone++;
   pthread_rwlock_wrlock (&p->map_lock);
@@ -915,7 +424,7 @@ remove_object (struct local_pool *p, struct local_volume *v, bool cut_off)
   if (!now)
     return 0;
   pthread_rwlock_wrlock (&v->obj.structure);
-  r = release_root (p, v);
+  r = cow_table_release (p, v);
   pthread_rwlock_unlock (&v->obj.structure);
   pthread_mutex_lock (&p->table_lock);
   v->obj.nr_open--;
@@ -964,7 +473,7 @@ cow_volumes_remove (struct cow_pool *pool, const char *name, unsigned flags,
 
   if (r < 0)
     return r;
-  r = find_name (p, name, &v, err);
+  r = cow_table_find (p, name, &v, err);
   if (r == 0)
     r = check_removable (p, v, name, flags, err);
   if (r == 0) {
@@ -1003,9 +512,9 @@ find_new_name (struct local_pool *p, const struct cow_spec *from,
     return cow_error_set (err, EINVAL, "invalid-name",
                           "cannot rename to '%s': a volume becomes a volume, "
                           "and a snapshot stays with its volume", to_text);
-  parent = find_locked (p, 0, to->volume);
-  other = to->snap[0] && parent ? find_locked (p, parent->row.id, to->snap)
-    : parent;
+  parent = cow_table_find_locked (p, 0, to->volume);
+  other = to->snap[0] && parent
+    ? cow_table_find_locked (p, parent->row.id, to->snap) : parent;
   return other ? exists_error (err, to_text) : 0;
 }
 
@@ -1016,26 +525,26 @@ cow_volumes_rename (struct cow_pool *pool, const char *from, const char *to,
   struct local_pool *p = LOCAL_POOL (pool);
   struct cow_spec f, t;
   struct local_volume *v;
-  int r = parse (from, &f, err);
+  int r = cow_table_parse (from, &f, err);
 
   if (r == 0)
-    r = parse (to, &t, err);
+    r = cow_table_parse (to, &t, err);
   if (r == 0)
     r = begin_control (p, err);
   if (r < 0)
     return r;
   pthread_mutex_lock (&p->table_lock);
-  r = find_spec_locked (p, &f, &v, err);
+  r = cow_table_find_spec_locked (p, &f, &v, err);
   if (r == 0)
     r = find_new_name (p, &f, &t, to, err);
   if (r == 0) {
-    unhash_locked (p, v);
+    cow_table_unhash_locked (p, v);
     pthread_rwlock_wrlock (&p->map_lock);
     snprintf (v->row.name, sizeof v->row.name, "%s",
               t.snap[0] ? t.snap : t.volume);
     cow_volume_row_dirty (p, v);
     pthread_rwlock_unlock (&p->map_lock);
-    hash_locked (p, v);
+    cow_table_hash_locked (p, v);
   }
   pthread_mutex_unlock (&p->table_lock);
   return end_control (p, flags, r, err);
@@ -1099,7 +608,7 @@ cow_volumes_resize (struct cow_pool *pool, const char *name, uint64_t size,
     r = begin_control (p, err);
   if (r < 0)
     return r;
-  r = find_volume (p, name, &v, err);
+  r = cow_table_find_volume (p, name, &v, err);
   if (r == 0 && (v->row.flags & VOL_DAMAGED))
     r = cow_error_set (err, EROFS, "damaged", "'%s' is damaged and therefore "
                        "read-only", name);
@@ -1162,7 +671,7 @@ cow_volumes_rollback (struct cow_pool *pool, const char *snapshot,
 
   if (r < 0)
     return r;
-  r = find_name (p, snapshot, &s, err);
+  r = cow_table_find (p, snapshot, &s, err);
   if (r == 0 && s->row.parent == 0)
     r = cow_error_set (err, EINVAL, "invalid-name",
                        "'%s' is a volume; VOLUME@SNAP is expected", snapshot);

@@ -6,9 +6,12 @@
  */
 #include <config.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "log.h"
 #include "plugin.h"
@@ -105,9 +108,24 @@ start_server (void)
 }
 
 /* A failure ends nbdkit without .cleanup. */
+/* Under `cowshed serve`, end when the supervisor is killed.  With sockets
+ * that are passed to it nbdkit asks for SIGTERM then, on which it would wait
+ * for its clients, with nobody left to end the wait, and keep the pool's
+ * lock.  The pool stands a kill.
+ */
+static void
+die_with_supervisor (void)
+{
+  const char *pid = getenv ("COWSHED_SUPERVISOR");
+
+  if (pid && strtol (pid, NULL, 10) == getppid ())
+    prctl (PR_SET_PDEATHSIG, SIGKILL);
+}
+
 static int
 cowshed_after_fork (void)
 {
+  die_with_supervisor ();
   if (open_pools () == -1 || start_server () == -1) {
     close_pools ();
     return -1;

@@ -209,11 +209,21 @@ check_leaf () {
   [ $rc -le 1 ] || fail "$what: check $1 ended with $rc"
   [ $rc -eq 0 ] || only_the_leaf
 }
+# The same of the repair: 4, or 1 with nothing unrepaired but the leaf.
+repair_leaf () {
+  local rc=0
+  cowshed check --repair "$dir" >"$tmp/check.out" 2>&1 || rc=$?
+  case $rc in
+    4) ;;
+    1) sed -i '/(repaired)$/d' "$tmp/check.out"; only_the_leaf ;;
+    *) fail "$what: check --repair ended with $rc" ;;
+  esac
+}
 broken () { # WHAT
   what=$1
   check_is 1 "before the repair"
   names "before the repair" "volume bad: node $leaf\b"
-  check_is 4 "--repair" --repair
+  repair_leaf
   check_leaf "after the repair"
   use damaged
   # bad is gone, and with it all reason for complaint.

@@ -58,12 +58,7 @@ if sys.argv[1] == "first":
 else:
     v = Model("v", data=open(WANT, "rb").read())
     v.check_all("after SIGKILL")
-    close(v.h)
-    # What is left of the pairs goes at the latest with the next deletion.
-    cowshed("snap", "v@z")
-    cowshed("rm", "v@z")
     folded("after SIGKILL")
-    v = Model("v", data=v.data)
     v.check_all("folded after SIGKILL")
 EOF
 /usr/bin/python3 "$tmp/fold.py" first
