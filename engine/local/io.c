@@ -28,7 +28,6 @@
 #include "epoch.h"
 #include "io.h"
 #include "log.h"
-#include "reap.h"
 #include "space.h"
 #include "tree.h"
 
@@ -835,8 +834,9 @@ zero_range (struct cow_object *o, uint64_t len, uint64_t offset,
     r2 = zero_edge (o, offset + len - tail_start, tail_start, changed);
     r = r2 < 0 ? r2 : r;
   }
-  if (*changed && __atomic_load_n (&p->nr_queue, __ATOMIC_RELAXED) > 0)
-    cow_reap_kick (p);
+  /* What was cut is freed after the next flush or commit, so that freeing
+   * does not get in the way of a client that goes on cutting.
+   */
   return lenient && r == -ENOSPC ? 0 : r;
 }
 

@@ -315,29 +315,52 @@ cow_tree_set_entry (struct local_pool *p, struct object *leaf, unsigned i,
 
 /* ---- Clearing ---- */
 
-/* Cut the subtree at `level` (of the node to go) that covers index. */
+/* Empty one slot and drop the subtree of level that hangs in it. */
 static int
-cut (struct local_pool *p, struct local_volume *v, uint64_t index,
-     unsigned level, struct miss *miss)
+cut_slot (struct local_pool *p, const struct slot *s, unsigned level,
+          struct miss *miss)
 {
-  struct slot s = { .v = v };
-  uint64_t id;
+  uint64_t id = slot_get (s);
   int r;
 
-  if (level < v->row.level) {
-    r = own_path (p, v, index, level + 1, &s.parent, miss);
-    if (r < 0)
-      return r;
-    s.i = slot_index (index, level + 1);
-  }
-  id = slot_get (&s);
+  if (id == 0)
+    return 0;
   r = cow_node_need (p, id, miss);
   if (r < 0)
     return r;
-  r = slot_set (p, &s, 0);
+  r = slot_set (p, s, 0);
   if (r == 0)
     r = cow_node_put (p, id, level, miss);
   return half_way (p, r);
+}
+
+/* Cut the subtree at `level` (of the node to go) that covers index, and with
+ * it up to nr - 1 of the next ones below the same parent; *done says how many
+ * slots are empty now.
+ */
+static int
+cut (struct local_pool *p, struct local_volume *v, uint64_t index,
+     unsigned level, uint64_t nr, uint64_t *done, struct miss *miss)
+{
+  struct slot s = { .v = v };
+  int r;
+
+  *done = 0;
+  if (level == v->row.level) {
+    r = cut_slot (p, &s, level, miss);
+    *done = r == 0;
+    return r;
+  }
+  r = own_path (p, v, index, level + 1, &s.parent, miss);
+  if (r < 0)
+    return r;
+  for (s.i = slot_index (index, level + 1);
+       s.i < INNER_CHILDREN && *done < nr; s.i++, ++*done) {
+    r = cut_slot (p, &s, level, miss);
+    if (r < 0)
+      return r == -EAGAIN && *done > 0 ? 0 : r;
+  }
+  return 0;
 }
 
 /* Mask of the blocks [start, end) that lie in chunk index. */
@@ -407,6 +430,7 @@ cow_tree_clear_step (struct local_pool *p, struct local_volume *v,
   uint64_t index = start / BLOCKS_PER_CHUNK, id = v->row.root;
   unsigned level = v->row.level;
   struct object *o = NULL;
+  uint64_t done_slots;
   bool any, empty;
   int r;
 
@@ -421,7 +445,12 @@ cow_tree_clear_step (struct local_pool *p, struct local_volume *v,
     if (from * BLOCKS_PER_CHUNK >= start &&
         (*next < end || end >= last_block ||
          to * BLOCKS_PER_CHUNK == end)) {
-      r = cut (p, v, index, level, miss);
+      unsigned shift = cow_level_shift (level + 1);
+      uint64_t whole = (end / BLOCKS_PER_CHUNK - from) >> shift, done;
+
+      r = cut (p, v, index, level, whole > 0 ? whole : 1, &done, miss);
+      if (r == 0 && done > 1)
+        *next = (((from >> shift) + done) << shift) * BLOCKS_PER_CHUNK;
       break;
     }
     o = cow_cache_get (p, OBJ_NODE, id, level, miss);
@@ -436,7 +465,7 @@ cow_tree_clear_step (struct local_pool *p, struct local_volume *v,
     clear_effect (o, from, start, *next, &any, &empty);
     if (!any)
       return 0;
-    r = empty ? cut (p, v, index, 0, miss)
+    r = empty ? cut (p, v, index, 0, 1, &done_slots, miss)
       : clear_leaf (p, v, start, *next, miss);
     break;
   }
